@@ -30,18 +30,6 @@ for shape in ((150, 1000), (4, 20_000)):
         sys.stdout.write(json.dumps(result, default=str) + "\\n")
 """
 
-TRIPLES = """
-import sys
-import numpy as np
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap
-
-rng = np.random.default_rng(0)
-bootstrap = TrajectoryBootstrap(rng.integers(0, 600, 9_000), rng, 300)
-sums = bootstrap.totals(rng.normal(size=(9_000, 40)))
-pairs = bootstrap.pairs(rng.normal(size=(bootstrap.clusters, bootstrap.clusters)))
-sys.stdout.write(sums.draws.tobytes().hex() + pairs.draws.tobytes().hex())
-"""
-
 
 def output(script: str, threads: int) -> str:
     """The output of the script in a process with so many BLAS threads."""
@@ -60,11 +48,6 @@ def test_an_audit_has_the_same_bits_with_any_number_of_threads() -> None:
     one = output(AUDITS, 1)
     assert one.count("\n") == 4
     assert one == output(AUDITS, 3)
-
-
-@pytest.mark.slow
-def test_resampled_trajectories_have_the_same_bits_with_any_number_of_threads() -> None:
-    assert output(TRIPLES, 1) == output(TRIPLES, 3)
 
 
 @pytest.mark.parametrize(

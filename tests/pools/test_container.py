@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.semantics.world import scored
 from toptail import JudgedPicks, ScoredPools, builtin_pools
-from toptail.pools import Block, ScoredTriples
+from toptail.pools import Block
 
 
 def pools() -> ScoredPools:
@@ -24,15 +23,11 @@ def picks() -> JudgedPicks:
     return JudgedPicks.from_arrow({"query": [1, 1], "selector": ["a", "b"], "value": [0.0, 1.0]})
 
 
-def triples() -> ScoredTriples:
-    return scored(4)
-
-
 def block() -> Block:
     return next(pools().blocks())
 
 
-MAKERS: list[Callable[[], Any]] = [pools, picks, triples, block]
+MAKERS: list[Callable[[], Any]] = [pools, picks, block]
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -46,7 +41,7 @@ def test_equal_content_is_equal_with_the_same_hash(make: Callable[[], Any]) -> N
 
 
 def changed() -> list[tuple[Any, Any]]:
-    a, b, c, d = (make() for make in MAKERS)
+    a, b, d = (make() for make in MAKERS)
     scores = {name: column + 1 for name, column in a.scores.items()}
     return [
         (a, replace(a, scores=scores)),
@@ -55,8 +50,6 @@ def changed() -> list[tuple[Any, Any]]:
         (a, replace(a, group=a.query)),
         (b, replace(b, value=b.value + 1)),
         (b, replace(b, selector=b.selector.take([1, 0]))),
-        (c, replace(c, gamma=0.5)),
-        (c, replace(c, negatives={})),
         (d, replace(d, queries=d.queries + 1)),
     ]
 
@@ -72,12 +65,6 @@ def test_where_it_came_from_does_not_count() -> None:
     assert a == replace(a, source="elsewhere", sha256="ab", called={"group": "step"})
 
 
-def test_a_number_is_the_same_whatever_its_type() -> None:
-    a = triples()
-    rewards = {name: np.float64(reward) for name, reward in a.step_reward.items()}
-    assert replace(a, step_reward=rewards, gamma=np.float64(a.gamma)) == a
-
-
 def test_an_array_is_not_its_absence() -> None:
     a = pools()
     assert replace(a, support=None) != a
@@ -85,12 +72,6 @@ def test_an_array_is_not_its_absence() -> None:
     one = block()
     assert replace(one, rows=np.arange(12)) != one
     assert one != replace(one, rows=np.arange(12))
-
-
-def test_entries_that_nobody_looks_at_do_not_make_a_difference() -> None:
-    a = triples()
-    assert any(np.isnan(column).any() for column in a.next_scores.values())
-    assert a == triples()
 
 
 @pytest.mark.parametrize("make", MAKERS)

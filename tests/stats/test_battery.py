@@ -17,13 +17,11 @@ ROWS = {  # functions of (scores [m, n], values [m, n]) that return one row of n
     "decile_means": lambda s, v: stats.decile_means(s, v),
     "kendall_tau_b": lambda s, v: stats.kendall_tau_b(s, v)[:, None],
     "recall_at_k": lambda s, v: stats.recall_at_k(s, v.argmax(axis=1), 2)[:, None],
-    "search_error": lambda s, v: -stats.search_error(s, v**3 + s, v, v < 0.3, K).total,
     "row_auc": lambda s, v: stats.row_auc(s, v > 0)[:, None],
     "spearman": lambda s, v: stats.spearman(s, v)[:, None],
 }
 ONE_NUMBER = {"auc"}
 VALUES_ONLY = {"oracle", "split_oracle", "decile_gap", "paired_win_rate", "normalized_regret"}
-SPLIT = {"SearchError"}
 UNCERTAINTY = {
     *("Band", "bootstrap_p", "bootstrap_sums", "cluster_sums", "holm", "max_t_band"),
     *("percentile_interval", "weighted_sums", "wilson"),
@@ -39,7 +37,6 @@ def test_nothing_is_unclassified() -> None:
         *VALUES_ONLY,
         *UNCERTAINTY,
         *CLOSED_FORM,
-        *SPLIT,
     }
 
 

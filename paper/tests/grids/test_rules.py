@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toptail.audit.triples.bootstrap import seed_mean
 from toptail.errors import InputError
 from toptail.stats import wilson
 from toptail_paper.grids.rules import Answer, Cells, decide, meets
 from toptail_paper.grids.search import rate_estimate
 from toptail_paper.study.tables import StoredCell
+from toptail_paper.triples.bootstrap import seed_mean
 
 
 def stored(low: float, high: float) -> StoredCell:

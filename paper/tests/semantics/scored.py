@@ -1,6 +1,6 @@
 """Small stored scores that can be worked out by hand.
 
-Built on the regular world of ``tests/semantics/world.py``: eight triples a trajectory, d in 1..4.
+Built on the regular world of ``world.py of tests/triples``: eight triples a trajectory, d in 1..4.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.semantics import world
-from toptail.pools.triples import ScoredTriples
+from paper.tests.triples import world
 from toptail_paper.semantics.config import SemanticsConfig
 from toptail_paper.semantics.load import DiffusionPools, SupportPools, TaskScores
+from toptail_paper.triples.scored import ScoredTriples
 
 CONFIG = SemanticsConfig(
     tasks=("PointMaze",),

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from paper.tests.semantics.scored import CONFIG, manipulation, navigation
-from tests.semantics import world
+from paper.tests.triples import world
 from toptail_paper.semantics.measure import distance_edges, measure_all
 from toptail_paper.semantics.tables import all_tables
 from toptail_paper.semantics.write import all_curves

@@ -213,5 +213,5 @@ class TestCode:
             return code_hash() != before
 
         assert changes("stats/rank.py")
-        assert changes("audit/triples/value_order.py")
+        assert changes("audit/sample.py")
         assert not changes("report/figures.py")

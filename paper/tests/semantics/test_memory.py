@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from paper.tests.semantics.scored import CONFIG, FAMILIES, manipulation
-from tests.semantics import world
-from toptail.pools.triples import ScoredTriples
+from paper.tests.triples import world
 from toptail_paper.semantics.load import TaskScores
 from toptail_paper.semantics.measure import measure, measure_all, measure_each
 from toptail_paper.semantics.memory import measure_trained_on, memory_table
+from toptail_paper.triples.scored import ScoredTriples
 
 REWARD = {"tdq": 0.0, "raw": 0.0, "mine": 0.0}
 BOTH = ("tdq@42", "tdq@43", "raw@42", "raw@43")

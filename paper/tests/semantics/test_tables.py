@@ -12,11 +12,7 @@ import numpy as np
 import pytest
 
 from paper.tests.semantics.scored import CONFIG, manipulation, navigation, temperature
-from tests.semantics import world
-from toptail.audit.triples.bootstrap import seed_mean
-from toptail.audit.triples.retrieval import retrieval_auc
-from toptail.audit.triples.search import cross_query, pooled_selection
-from toptail.audit.triples.value_order import ordering
+from paper.tests.triples import world
 from toptail.errors import InputError
 from toptail.lab.critics.registry import IDEALS
 from toptail.lab.judges.exact import exact_values
@@ -38,6 +34,10 @@ from toptail_paper.semantics.tables import all_tables
 from toptail_paper.semantics.temperature import temperature_table
 from toptail_paper.study import ideals as study_ideals
 from toptail_paper.study.naming import drawn, scorer_name
+from toptail_paper.triples.bootstrap import seed_mean
+from toptail_paper.triples.retrieval import retrieval_auc
+from toptail_paper.triples.search import cross_query, pooled_selection
+from toptail_paper.triples.value_order import ordering
 
 TASK = navigation()
 MEASURED = measure_all([TASK, manipulation()], CONFIG)

@@ -9,9 +9,6 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap
-from toptail.audit.triples.search import cross_query
-from toptail.audit.triples.value_order import value_agreement
 from toptail.errors import InputError
 from toptail.io.arrays import write_arrays
 from toptail.lab.judges.exact import POINT_JUDGES
@@ -23,6 +20,9 @@ from toptail_paper.semantics.load import TaskScores, read_task
 from toptail_paper.semantics.measure import measure_all
 from toptail_paper.semantics.scoring import score_tasks
 from toptail_paper.semantics.tables import all_tables
+from toptail_paper.triples.bootstrap import TrajectoryBootstrap
+from toptail_paper.triples.search import cross_query
+from toptail_paper.triples.value_order import value_agreement
 
 DATA = Path(__file__).parents[3] / "tests" / "tasks" / "data" / "pointmaze-medium-navigate-v0.npz"
 CRITIC = """

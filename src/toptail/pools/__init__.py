@@ -2,6 +2,5 @@
 
 from toptail.pools.picks import JudgedPicks
 from toptail.pools.scored import Block, ScoredPools
-from toptail.pools.triples import ScoredTriples
 
-__all__ = ["Block", "JudgedPicks", "ScoredPools", "ScoredTriples"]
+__all__ = ["Block", "JudgedPicks", "ScoredPools"]

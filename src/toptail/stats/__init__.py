@@ -29,11 +29,9 @@ from toptail.stats.resample import (
     weighted_sums,
     wilson,
 )
-from toptail.stats.search_error import SearchError, search_error
 
 __all__ = [
     "Band",
-    "SearchError",
     "Shares",
     "Unseen",
     "auc",
@@ -55,7 +53,6 @@ __all__ = [
     "rare_share",
     "recall_at_k",
     "row_auc",
-    "search_error",
     "selection_weights",
     "shares",
     "spearman",

@@ -8,19 +8,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap, seed_mean
-from toptail.audit.triples.search import pooled_search_error
 from toptail.lab.critics.registry import MAIN, ideal_of
 from toptail.lab.judges.controlled import log_likelihood
 from toptail.lab.tasks.controlled import ControlledWorld, exact_value
 from toptail.stats import (
-    SearchError,
     best_of_k,
     bootstrap_sums,
     oracle,
     paired_win_rate,
     percentile_interval,
-    search_error,
 )
 from toptail_paper.controlled.cells import Trained
 from toptail_paper.controlled.config import CONTROL, StudyConfig
@@ -35,6 +31,9 @@ from toptail_paper.controlled.evaluate import (
 from toptail_paper.controlled.trainings import Trainings
 from toptail_paper.study.search_error import POOLED, POOLED_CANDIDATES, POOLED_RESAMPLES
 from toptail_paper.study.tables import StoredCell, cell
+from toptail_paper.triples.bootstrap import TrajectoryBootstrap, seed_mean
+from toptail_paper.triples.search import pooled_search_error
+from toptail_paper.triples.search_error import SearchError, search_error
 
 PICK_METRICS = ("regret", "off_support", "mean_norm")
 """The columns of the main table, each read at the largest K."""

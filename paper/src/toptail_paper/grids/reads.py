@@ -9,15 +9,6 @@ from typing import Final
 
 import numpy as np
 
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap
-from toptail.audit.triples.retrieval import (
-    hard_negative_win_rate,
-    nearer_goal_win_rate,
-    recall,
-    retrieval_auc,
-)
-from toptail.audit.triples.search import cross_query, saturation
-from toptail.audit.triples.value_order import calibration, calibration_gap, ordering
 from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.critics.registry import split_label
@@ -39,11 +30,20 @@ from toptail.lab.tasks.triples import (
 )
 from toptail.lab.training.config import RunConfig
 from toptail.lab.training.offline import OfflineData, device_data
-from toptail.pools.triples import ScoredTriples
 from toptail.stats import best_of_k, kendall_tau_b
 from toptail_paper.grids.cells import Reading
 from toptail_paper.grids.grid import Sizes
 from toptail_paper.semantics.scoring import evaluate
+from toptail_paper.triples.bootstrap import TrajectoryBootstrap
+from toptail_paper.triples.retrieval import (
+    hard_negative_win_rate,
+    nearer_goal_win_rate,
+    recall,
+    retrieval_auc,
+)
+from toptail_paper.triples.scored import ScoredTriples
+from toptail_paper.triples.search import cross_query, saturation
+from toptail_paper.triples.value_order import calibration, calibration_gap, ordering
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from toptail.audit.picks import picks_content
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap, summary
 from toptail.errors import InputError
 from toptail.lab.critics.registry import IDEALS, names
 from toptail.lab.store.units import Stored
@@ -25,6 +24,7 @@ from toptail.stats import spearman
 from toptail.stats.best_of_k import Floats
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.pools import CandidatePools
+from toptail_paper.triples.bootstrap import TrajectoryBootstrap, summary
 
 RANDOM = "random"
 """The selector that all others are compared with: the mean of the random candidates."""

@@ -11,12 +11,10 @@ import numpy as np
 
 from toptail.audit.record import jsonable
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap
-from toptail.audit.triples.search import pooled_search_error
 from toptail.lab.critics.registry import CRITICS, ideal_of, names
 from toptail.lab.judges.point import EXACT
 from toptail.progress import Tick, no_tick
-from toptail.stats import SearchError, best_of_k, search_error
+from toptail.stats import best_of_k
 from toptail.stats.best_of_k import Floats
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.load import TaskSelection
@@ -32,6 +30,9 @@ from toptail_paper.study.search_error import (
     POOLED_RESAMPLES,
 )
 from toptail_paper.study.tables import StoredCell, cell, curve_cell, with_more
+from toptail_paper.triples.bootstrap import TrajectoryBootstrap
+from toptail_paper.triples.search import pooled_search_error
+from toptail_paper.triples.search_error import SearchError, search_error
 
 RESAMPLES = 2_000
 HIGH = 0.9

@@ -16,10 +16,10 @@ from toptail.lab.store.units import Stored, columns
 from toptail.lab.tasks.names import SHORT_NAMES
 from toptail.lab.training.run_files import digest
 from toptail.pools.columns import group_seeds, split_seed
-from toptail.pools.triples import ScoredTriples
 from toptail.stats.best_of_k import Floats
 from toptail_paper.semantics.config import DRAWS, ORACLE, PROPOSALS, VALUES, Beside
 from toptail_paper.study.naming import PAPER_TASKS
+from toptail_paper.triples.scored import ScoredTriples
 
 _FAMILIES = ("scores", "negatives", "hard_negatives", "second_goals", "next_scores", "query_means")
 """What is stored of every column, as far as it was scored."""

@@ -19,8 +19,15 @@ import numpy as np
 
 import toptail
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap
-from toptail.audit.triples.retrieval import (
+from toptail.io.files import entries, sha256
+from toptail.lab.store.units import Stored, fitting
+from toptail.lab.tasks.collect import deaf_to_interrupts, worker_pool
+from toptail.lab.training.run_files import digest
+from toptail.progress import Tick, no_tick
+from toptail_paper.semantics.config import ORACLE, Beside, SemanticsConfig
+from toptail_paper.semantics.load import TaskScores, readout_of
+from toptail_paper.triples.bootstrap import TrajectoryBootstrap
+from toptail_paper.triples.retrieval import (
     distance_profile,
     hard_negative_win_rate,
     nearer_goal_win_rate,
@@ -28,14 +35,15 @@ from toptail.audit.triples.retrieval import (
     retrieval_auc,
     same_trajectory_win_rate,
 )
-from toptail.audit.triples.search import (
+from toptail_paper.triples.scored import ScoredTriples
+from toptail_paper.triples.search import (
     cross_query,
     pooled_selection,
     saturation,
     support_preference,
     within_quartiles,
 )
-from toptail.audit.triples.value_order import (
+from toptail_paper.triples.value_order import (
     agreement,
     bellman_consistency,
     calibration,
@@ -46,14 +54,6 @@ from toptail.audit.triples.value_order import (
     readout_ordering,
     value_agreement,
 )
-from toptail.io.files import entries, sha256
-from toptail.lab.store.units import Stored, fitting
-from toptail.lab.tasks.collect import deaf_to_interrupts, worker_pool
-from toptail.lab.training.run_files import digest
-from toptail.pools.triples import ScoredTriples
-from toptail.progress import Tick, no_tick
-from toptail_paper.semantics.config import ORACLE, Beside, SemanticsConfig
-from toptail_paper.semantics.load import TaskScores, readout_of
 
 Estimates = dict[str, Estimate]
 """Name of a diagnostic -> its estimate. Those over deciles, distances or K have one axis; what is
@@ -63,7 +63,7 @@ MEASURED = "measured"
 """Folder of a study that the results are kept in; it can be deleted at any time."""
 
 ROOMS = ("stats", "pools", "audit")
-"""Packages of the library whose code makes estimates of stored scores, as this package does."""
+"""Packages of the library whose code makes estimates of stored scores."""
 
 PACKAGES = ("toptail", "numpy", "scipy")
 """What that code computes with."""
@@ -161,7 +161,7 @@ def code_hash() -> str:
     It is broader than need be: a result that is measured once too often does no harm.
     """
     package, here = Path(toptail.__file__).parent, Path(__file__).parent
-    folders = [*(package / room for room in ROOMS), here]
+    folders = [*(package / room for room in ROOMS), here, here.parent / "triples"]
     sources = [path for folder in folders for path in entries(folder, "**/*.py")]
     return digest(
         {"/".join(path.parts[-3:]): sha256(path) for path in sources}

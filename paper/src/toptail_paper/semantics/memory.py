@@ -12,13 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap
-from toptail.audit.triples.retrieval import (
-    hard_negative_win_rate,
-    nearer_goal_win_rate,
-    retrieval_auc,
-)
-from toptail.audit.triples.value_order import ordering
 from toptail.pools.columns import group_seeds
 from toptail_paper.semantics.config import SEEN, SemanticsConfig
 from toptail_paper.semantics.load import TaskScores
@@ -32,6 +25,13 @@ from toptail_paper.semantics.measure import (
 )
 from toptail_paper.semantics.specs import TABLES
 from toptail_paper.study.tables import Rows, StoredCell, estimate_cell
+from toptail_paper.triples.bootstrap import TrajectoryBootstrap
+from toptail_paper.triples.retrieval import (
+    hard_negative_win_rate,
+    nearer_goal_win_rate,
+    retrieval_auc,
+)
+from toptail_paper.triples.value_order import ordering
 
 METRICS = {
     "auc": retrieval_auc,

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from toptail.audit.triples.bootstrap import seed_mean
 from toptail.lab.critics.registry import CRITICS, names, readout, without_settings
 from toptail.lab.judges.point import EUCLIDEAN, EXACT
 from toptail.report.text import join
@@ -16,6 +15,7 @@ from toptail_paper.semantics.measure import CURSE, Estimates, MeasuredTask
 from toptail_paper.semantics.specs import LEARNED, TABLES
 from toptail_paper.study.naming import is_circular, scorer_name
 from toptail_paper.study.tables import Rows, StoredCell, estimate_cell
+from toptail_paper.triples.bootstrap import seed_mean
 
 RETRIEVAL = ("auc", "hard_negative_auc", "recall_1", "recall_5", "same_trajectory", "nearer_goal")
 """The paper's columns of tab:retrieval, and two controls."""

@@ -8,10 +8,6 @@ from typing import Any
 import numpy as np
 
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import LEVEL
-from toptail.audit.triples.retrieval import recall, retrieval_auc
-from toptail.audit.triples.value_order import calibration, calibration_gap, ordering
-from toptail.pools.triples import ScoredTriples
 from toptail_paper.semantics.config import SWEEP, SemanticsConfig
 from toptail_paper.semantics.load import TaskScores
 from toptail_paper.semantics.measure import (
@@ -24,6 +20,10 @@ from toptail_paper.semantics.measure import (
 )
 from toptail_paper.semantics.specs import TABLES, TemperatureSetting
 from toptail_paper.study.tables import Rows, StoredCell, estimate_cell
+from toptail_paper.triples.bootstrap import LEVEL
+from toptail_paper.triples.retrieval import recall, retrieval_auc
+from toptail_paper.triples.scored import ScoredTriples
+from toptail_paper.triples.value_order import calibration, calibration_gap, ordering
 
 COLLAPSED = 1e-3
 """A critic whose scores have a smaller standard deviation than this tells nothing apart."""

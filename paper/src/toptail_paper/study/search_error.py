@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 
 from toptail.lab.critics.registry import IDEALS
 from toptail.report.style import INK, NEUTRAL, new_figure
-from toptail.stats import SearchError
 from toptail_paper.study.figures import FigureSpec, interval
 from toptail_paper.study.naming import in_order
 from toptail_paper.study.tables import Metric
+from toptail_paper.triples.search_error import SearchError
 
 LABEL: Final = "search-error"
 """What the table and the figure are called."""

@@ -17,7 +17,6 @@ import numpy as np
 
 from toptail.audit.record import jsonable
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import LEVEL, seed_mean
 from toptail.errors import InputError
 from toptail.io.files import entries
 from toptail.io.json_files import write_json
@@ -25,6 +24,7 @@ from toptail.report.table import Cell as ShownCell
 from toptail.report.table import Table as ShownTable
 from toptail_paper.study.compare import Comparison
 from toptail_paper.study.naming import in_order, scorer_name
+from toptail_paper.triples.bootstrap import LEVEL, seed_mean
 
 
 class StoredCell(TypedDict, total=False):

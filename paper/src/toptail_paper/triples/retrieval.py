@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap
 from toptail.errors import InputError
-from toptail.pools.triples import ScoredTriples
 from toptail.stats import paired_win_rate, recall_at_k
 from toptail.stats.best_of_k import Floats, rounding
 from toptail.stats.resample import cluster_sums
+from toptail_paper.triples.bootstrap import TrajectoryBootstrap
+from toptail_paper.triples.scored import ScoredTriples
 
 DISTANCES = (1, 6, 11, 16, 21, 26, 31, 36, 41, 46, 51, 56, 61)
 """Where the bins of :func:`distance_profile` start, and where the last one ends."""

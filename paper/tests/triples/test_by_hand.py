@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.semantics.world import CRITICS, GAMMA, NEGATIVES, resampled, scored
+from paper.tests.triples.world import CRITICS, GAMMA, NEGATIVES, resampled, scored
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import summary
-from toptail.audit.triples.retrieval import (
+from toptail.errors import InputError
+from toptail_paper.triples.bootstrap import summary
+from toptail_paper.triples.retrieval import (
     distance_profile,
     hard_negative_win_rate,
     nearer_goal_win_rate,
@@ -18,14 +19,15 @@ from toptail.audit.triples.retrieval import (
     retrieval_auc,
     same_trajectory_win_rate,
 )
-from toptail.audit.triples.search import (
+from toptail_paper.triples.scored import ScoredTriples
+from toptail_paper.triples.search import (
     cross_query,
     pooled_selection,
     saturation,
     support_preference,
     within_quartiles,
 )
-from toptail.audit.triples.value_order import (
+from toptail_paper.triples.value_order import (
     agreement,
     bellman_consistency,
     calibration,
@@ -34,8 +36,6 @@ from toptail.audit.triples.value_order import (
     ordering,
     readout_ordering,
 )
-from toptail.errors import InputError
-from toptail.pools.triples import ScoredTriples
 
 TRIPLES = scored()
 BOOT = resampled(TRIPLES)

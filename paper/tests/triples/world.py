@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap
-from toptail.pools.triples import ScoredTriples
+from toptail_paper.triples.bootstrap import TrajectoryBootstrap
+from toptail_paper.triples.scored import ScoredTriples
 
 GAMMA = 0.9
 NEGATIVES = 3

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.semantics.world import GAMMA, NEGATIVES, scored
+from paper.tests.triples.world import GAMMA, NEGATIVES, scored
 from toptail.errors import InputError
 from toptail.io.arrays import read_arrays, write_arrays
 from toptail.lab.tasks.triples import Triples
-from toptail.pools.triples import ScoredTriples
+from toptail_paper.triples.scored import ScoredTriples
 
 TRIPLES = scored(4)
 N = len(TRIPLES)
@@ -246,3 +246,13 @@ def test_nothing_is_unpickled_and_damage_is_told(tmp_path: Path) -> None:
         ScoredTriples.read(tmp_path / "none.npz")
     with pytest.raises(InputError, match=r"ends in \.npz"):
         TRIPLES.write(tmp_path / "t.parquet")
+
+
+def test_equality_is_by_content() -> None:
+    a = scored(4)
+    assert any(np.isnan(column).any() for column in a.next_scores.values())
+    rewards = {name: np.float64(reward) for name, reward in a.step_reward.items()}
+    assert a == scored(4) == replace(a, step_reward=rewards, gamma=np.float64(a.gamma))
+    assert hash(a) == hash(scored(4))
+    assert a != replace(a, gamma=0.5)
+    assert a != replace(a, negatives={})

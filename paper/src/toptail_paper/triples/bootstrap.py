@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from toptail.audit.record import jsonable
 from toptail.audit.sample import Estimate
 from toptail.errors import InputError
-from toptail.pools.triples import ScoredTriples
 from toptail.stats import cluster_sums
 from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.products import steady_product
+from toptail_paper.triples.scored import ScoredTriples
 
 RESAMPLES = 1_000
 LEVEL = 0.95

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.semantics.world import NEGATIVES, noisy
+from paper.tests.triples.world import NEGATIVES, noisy
+from tests.audit.test_threads import output
 from tests.stats import slow
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap, seed_mean, summary
-from toptail.audit.triples.retrieval import (
+from toptail_paper.triples.bootstrap import TrajectoryBootstrap, seed_mean, summary
+from toptail_paper.triples.retrieval import (
     distance_profile,
     hard_negative_win_rate,
     nearer_goal_win_rate,
@@ -23,14 +24,14 @@ from toptail.audit.triples.retrieval import (
     retrieval_auc,
     same_trajectory_win_rate,
 )
-from toptail.audit.triples.search import (
+from toptail_paper.triples.scored import ScoredTriples
+from toptail_paper.triples.search import (
     cross_query,
     saturation,
     support_preference,
     within_quartiles,
 )
-from toptail.audit.triples.value_order import agreement, bellman_consistency, calibration, ordering
-from toptail.pools.triples import ScoredTriples
+from toptail_paper.triples.value_order import agreement, bellman_consistency, calibration, ordering
 
 NAME = "any@7"
 Rows = list[int]
@@ -285,3 +286,21 @@ def test_seeds_are_averaged_resample_by_resample() -> None:
     assert float(both.point) == 2.0
     np.testing.assert_array_equal(both.draws, [2.0, 4.0])
     assert summary(both, level=0.5) == {"value": 2.0, "low": 2.5, "high": 3.5}
+
+
+TRIPLES = """
+import sys
+import numpy as np
+from toptail_paper.triples.bootstrap import TrajectoryBootstrap
+
+rng = np.random.default_rng(0)
+bootstrap = TrajectoryBootstrap(rng.integers(0, 600, 9_000), rng, 300)
+sums = bootstrap.totals(rng.normal(size=(9_000, 40)))
+pairs = bootstrap.pairs(rng.normal(size=(bootstrap.clusters, bootstrap.clusters)))
+sys.stdout.write(sums.draws.tobytes().hex() + pairs.draws.tobytes().hex())
+"""
+
+
+@pytest.mark.slow
+def test_resampled_trajectories_have_the_same_bits_with_any_number_of_threads() -> None:
+    assert output(TRIPLES, 1) == output(TRIPLES, 3)

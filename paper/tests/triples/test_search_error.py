@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toptail.stats import search_error
+from toptail_paper.triples.search_error import search_error
 
 CASES = {
     # critic, ideal, value, on support; K = 3; target, estimation, extrapolation, and the last two

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap, check_counts
 from toptail.errors import InputError
-from toptail.pools.triples import ScoredTriples
-from toptail.stats import best_of_k, normalized_regret, oracle, search_error, selection_weights
+from toptail.stats import best_of_k, normalized_regret, oracle, selection_weights
 from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.rank import dense_ranks
+from toptail_paper.triples.bootstrap import TrajectoryBootstrap, check_counts
+from toptail_paper.triples.scored import ScoredTriples
+from toptail_paper.triples.search_error import search_error
 
 SATURATED = 0.9
 """Cosines above this count as saturated."""
@@ -244,7 +245,7 @@ def pooled_search_error(
     k: int,
     bootstrap: TrajectoryBootstrap,
 ) -> tuple[Estimate, Estimate]:
-    """:func:`toptail.stats.search_error` of the best of K of candidates of all queries together.
+    """:func:`search_error` of the best of K of candidates of all queries together.
 
     All are ``[n]``, as the labels of ``bootstrap`` are. Returns the terms, in the order of
     `SearchError`, and the headroom: the best of K by value, less a random candidate.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.semantics.world import resampled, scored
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap, summary
-from toptail.audit.triples.retrieval import recall, retrieval_auc
-from toptail.audit.triples.value_order import calibration, ordering, tau_b
+from paper.tests.triples.world import resampled, scored
+from toptail_paper.triples.bootstrap import TrajectoryBootstrap, summary
+from toptail_paper.triples.retrieval import recall, retrieval_auc
+from toptail_paper.triples.value_order import calibration, ordering, tau_b
 
 
 def test_resamples_are_draws_of_trajectories_with_replacement() -> None:

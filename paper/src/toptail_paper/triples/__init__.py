@@ -1,0 +1,1 @@
+"""What a score means on recorded triples (state, action, goal); intervals resample trajectories."""

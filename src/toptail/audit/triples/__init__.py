@@ -1,1 +1,0 @@
-"""What a score means, measured on scored triples; intervals resample whole trajectories."""
