@@ -13,8 +13,7 @@ import pytest
 import toptail
 from tests.light import HEAVY
 from toptail import cli
-from toptail.lab.critics.full import full_size
-from toptail.lab.critics.registry import CRITICS
+from toptail.lab.critics.registry import CRITICS, full_size
 
 ROOT = Path(toptail.__file__).parent
 DOWNSTAIRS = (
@@ -23,7 +22,7 @@ DOWNSTAIRS = (
 """The instrument, left to right: a room imports only from rooms before it."""
 UPSTAIRS = (
     *("tasks", "environments", "foreign", "critics", "training", "experts", "proposals", "judges"),
-    *("store", "scorers", "check"),
+    *("scorers", "check"),
 )
 """The lab, left to right; every room of it may use the instrument."""
 SMALL = {"errors", "progress", "provenance"}

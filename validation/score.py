@@ -41,7 +41,7 @@ def bench_blocks(
     import jax.numpy as jnp
 
     from toptail.lab.critics.base import in_blocks
-    from toptail.lab.critics.full import full_size
+    from toptail.lab.critics.registry import full_size
 
     data = [jnp.asarray(x) for x in _normal(rows, STATE, ACTION, STATE)]
     for name in critics:
@@ -71,7 +71,7 @@ def bench_factors(
     the sums over seeds are reported. A critic without factors counts on both sides of the last
     row with the same seconds.
     """
-    from toptail.lab.critics.full import full_size
+    from toptail.lab.critics.registry import full_size
 
     rows = _normal(triples, STATE, ACTION, STATE)
     goal = np.random.default_rng(1).integers(triples, size=(triples, goals))

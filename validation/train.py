@@ -14,19 +14,18 @@ import numpy as np
 
 from toptail.lab.critics import registry
 from toptail.lab.critics.base import Batch, Critic
-from toptail.lab.critics.full import full_size
-from toptail.lab.critics.registry import MAIN, names
+from toptail.lab.critics.registry import MAIN, full_size, names
 from toptail.lab.tasks.trajectories import Trajectories
+from toptail.lab.training.data import GoalSampling, OfflineData, device_data
 from toptail.lab.training.loop import (
     TrainConfig,
     TrainState,
     init_state,
+    keys_of,
     make_train,
     run_steps,
     train_step,
 )
-from toptail.lab.training.offline import GoalSampling, OfflineData, device_data
-from toptail.lab.training.programs import keys_of
 from validation.clock import seconds, stepwise_seconds
 from validation.table import Row
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.environments.plane import small, write_plane
-from toptail.lab.check.config import CheckConfig
+from toptail.lab.check.inputs import CheckConfig
 from toptail.lab.check.result import CheckResult
 from toptail.lab.check.run import check
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from paper.tests.selection.conftest import write_audit
 from tests.environments.plane import STEP, GoalPlane, records, small
 from toptail.errors import InputError
-from toptail.lab.check.config import CheckConfig
+from toptail.lab.check.inputs import CheckConfig
 from toptail.lab.check.result import CheckResult
 from toptail.lab.check.run import check
 from toptail.lab.environments.protocol import Copies

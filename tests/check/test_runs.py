@@ -26,8 +26,8 @@ from toptail.commands.check import CheckCommand
 from toptail.commands.requirements import need_training
 from toptail.errors import Exit, InputError
 from toptail.lab.check import run
-from toptail.lab.check.config import CheckConfig
-from toptail.lab.check.judge import REFERENCE_SEEDS
+from toptail.lab.check.candidates import REFERENCE_SEEDS
+from toptail.lab.check.inputs import CheckConfig
 from toptail.lab.check.result import CheckResult
 from toptail.lab.check.run import Piece, check
 from toptail.lab.tasks.files import load_file
@@ -87,7 +87,7 @@ SIZES = small(per_group=3, pool_size=3, starts=2, horizon=2, follow_k=(1, 2), re
 
 CHECKED = """
 import json, sys
-from toptail.lab.check.config import CheckConfig
+from toptail.lab.check.inputs import CheckConfig
 from toptail.lab.check.run import check
 sizes = json.loads(sys.argv[2])
 config = CheckConfig(**sizes | {"follow_k": tuple(sizes["follow_k"])})

@@ -14,8 +14,8 @@ import numpy as np
 from tests.critics.examples import EXAMPLES, class_of
 from tests.critics.slow_full import Rows, Settings, Tree
 from toptail.lab.critics.base import Batch, Critic, Info, Params
-from toptail.lab.critics.full import full_size, with_settings
 from toptail.lab.critics.networks import Encoders
+from toptail.lab.critics.registry import full_size, with_settings
 
 DIMS = (5, 2, 3)
 """Widths of states, actions and goals: all different, so that no mix-up goes unnoticed."""

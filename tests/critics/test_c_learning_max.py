@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.critics.test_c_learning import FACTS as C_LEARNING
 from toptail.lab.critics.c_learning import CLearning
 from toptail.lab.critics.c_learning_max import CLearningMax
-from toptail.lab.critics.full import full_size
+from toptail.lab.critics.registry import full_size
 
 FACTS = C_LEARNING
 

@@ -26,7 +26,7 @@ from tests.critics.full_cases import (
 from toptail.errors import InputError
 from toptail.lab.critics.base import Batch, TrainedCritic, parameter_count
 from toptail.lab.critics.embedding import EmbeddingCritic
-from toptail.lab.critics.full import full_size
+from toptail.lab.critics.registry import full_size
 from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, train_step
 

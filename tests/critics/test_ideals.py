@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from toptail.lab.critics.base import Batch
-from toptail.lab.critics.full import full_size
-from toptail.lab.critics.registry import CRITICS
+from toptail.lab.critics.registry import CRITICS, full_size
 from toptail.lab.training.loop import TrainConfig, make_train
 
 Array = NDArray[np.float64]

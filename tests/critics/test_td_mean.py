@@ -8,7 +8,7 @@ import numpy as np
 from tests.critics import slow_full as slow
 from tests.critics.facts import TD, Facts, Q, V, tdq
 from toptail.lab.critics.base import Batch
-from toptail.lab.critics.full import full_size
+from toptail.lab.critics.registry import full_size
 from toptail.lab.critics.td_mean import TDMean
 
 

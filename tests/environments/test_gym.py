@@ -11,7 +11,7 @@ import pytest
 from examples.gym_data import episode
 from tests.environments.plane import small
 from toptail.errors import InputError
-from toptail.lab.check.config import CheckConfig
+from toptail.lab.check.inputs import CheckConfig
 from toptail.lab.check.run import check
 from toptail.lab.environments.gym import GymEnvironment, unlogged
 from toptail.lab.environments.protocol import StoredRow, has_goals, stored_rows

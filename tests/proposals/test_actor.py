@@ -18,7 +18,7 @@ from toptail.errors import InputError
 from toptail.lab.critics.base import Batch, Critic, Info, Params, Read, TrainedCritic
 from toptail.lab.proposals.actor import Actor, ActorConfig, TrainedActor, train_actor, train_actors
 from toptail.lab.tasks.trajectories import Trajectories
-from toptail.lab.training.offline import OfflineData, device_data
+from toptail.lab.training.data import OfflineData, device_data
 
 CRITIC = make("tdq")
 ACTOR = Actor(CRITIC, "q", (16, 16), alpha=0.4)

@@ -21,8 +21,8 @@ from toptail.lab.proposals.diffusion import (
     loss_gap,
 )
 from toptail.lab.training.checkpoints import load_params
+from toptail.lab.training.data import GoalSampling, device_data
 from toptail.lab.training.loop import TrainConfig, make_train
-from toptail.lab.training.offline import GoalSampling, device_data
 from toptail.lab.training.session import train_runs
 
 SETTINGS = (("hidden", (8,)), ("levels", 6), ("time_dim", 4), ("ema_decay", 0.9))

@@ -12,7 +12,7 @@ import pytest
 from tests.training.toy import toy_config, toy_data
 from toptail.lab.critics.base import Params
 from toptail.lab.training.batches import BatchRun, batches, numbers_of, train_batch
-from toptail.lab.training.programs import compile_chunk, fresh_state, shapes_of, take_row
+from toptail.lab.training.loop import compile_chunk, fresh_state, shapes_of, take_row
 
 STEPS = 6
 

@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 
 from toptail.errors import InputError
 from toptail.lab.tasks.trajectories import Trajectories
-from toptail.lab.training.offline import GoalSampling, OfflineData, device_data
+from toptail.lab.training.data import GoalSampling, OfflineData, device_data
 
 LENGTHS = (2, 7, 1, 12, 4)  # one trajectory has no transition at all
 ROWS = sum(LENGTHS)

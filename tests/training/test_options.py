@@ -20,7 +20,7 @@ from toptail.lab.critics.losses import binary_nce
 from toptail.lab.critics.networks import all_pairs
 from toptail.lab.scorers.runs import critics_in, of_run, of_runs
 from toptail.lab.training.config import RunConfig, RunOptions, labelled
-from toptail.lab.training.offline import GoalSampling
+from toptail.lab.training.data import GoalSampling
 
 SMALL = {"hidden": 8, "depth": 1, "embed_dim": 4, "ensemble": 1}
 

@@ -17,10 +17,17 @@ from toptail.commands.runs import Runs, state_of
 from toptail.errors import BusyError, InputError
 from toptail.io.files import sha256
 from toptail.lab.training.checkpoints import load_params, save_params
-from toptail.lab.training.run_batch import BatchProgress
-from toptail.lab.training.run_files import Run, digest, find_runs, read_run
-from toptail.lab.training.runs import find_fault, invalid_reason, invalidate, load_run
-from toptail.lab.training.session import train_runs
+from toptail.lab.training.runs import (
+    Run,
+    digest,
+    find_fault,
+    find_runs,
+    invalid_reason,
+    invalidate,
+    load_run,
+    read_run,
+)
+from toptail.lab.training.session import BatchProgress, train_runs
 
 HOME = Path("walks/raw")
 

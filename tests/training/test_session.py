@@ -25,12 +25,19 @@ from toptail.lab.critics.cosine import Cosine
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.training import session as extend
 from toptail.lab.training.checkpoints import load_params
+from toptail.lab.training.data import TaskData
 from toptail.lab.training.loop import init_state, train_step
-from toptail.lab.training.run_batch import BatchProgress
-from toptail.lab.training.run_files import METRICS, Run, read_lines, read_run
-from toptail.lab.training.runs import find_fault, invalid_reason, invalidate, load_run
-from toptail.lab.training.session import train_runs
-from toptail.lab.training.task_data import TaskData
+from toptail.lab.training.runs import (
+    METRICS,
+    Run,
+    find_fault,
+    invalid_reason,
+    invalidate,
+    load_run,
+    read_lines,
+    read_run,
+)
+from toptail.lab.training.session import BatchProgress, train_runs
 
 SEEDS = (42, 43)
 HOME = Path("walks/raw")
@@ -73,7 +80,7 @@ def results(out: Path) -> dict[str, bytes]:
 @pytest.fixture(autouse=True)
 def _no_git(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking git takes longer than a whole training here."""
-    monkeypatch.setattr("toptail.lab.training.run_batch.commit", lambda: None)
+    monkeypatch.setattr("toptail.lab.training.session.commit", lambda: None)
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from tests.training.toy import toy_file
-from toptail.lab.training.run_files import find_runs, logged_steps, read_lines
-from toptail.lab.training.runs import invalid_reason
+from toptail.lab.training.runs import find_runs, invalid_reason, logged_steps, read_lines
 
 STEPS, LOG_EVERY, KILLS = 800, 5, 3
 

@@ -15,17 +15,15 @@ from scipy.stats import kendalltau
 from tests.training.toy import toy_config, toy_data, toy_dataset, walks
 from toptail.errors import InputError, NotDoneError
 from toptail.lab.critics.base import Batch, Info, Learner, Params
-from toptail.lab.critics.full import setting_values
-from toptail.lab.critics.registry import CRITICS
+from toptail.lab.critics.registry import CRITICS, setting_values
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.trajectories import Trajectories
-from toptail.lab.training import programs as memory
+from toptail.lab.training import loop as memory
 from toptail.lab.training.checkpoints import arrays_of, find_checkpoints, save_checkpoint, state_of
 from toptail.lab.training.config import RunConfig
-from toptail.lab.training.loop import run_steps
-from toptail.lab.training.offline import device_data
-from toptail.lab.training.programs import fresh_state, state_shapes, with_twin
-from toptail.lab.training.run_files import (
+from toptail.lab.training.data import Probe, TaskData, data_shapes, device_data
+from toptail.lab.training.loop import fresh_state, run_steps, state_shapes, with_twin
+from toptail.lab.training.runs import (
     append_line,
     cut_lines,
     differences,
@@ -33,7 +31,6 @@ from toptail.lab.training.run_files import (
     metrics_line,
     read_lines,
 )
-from toptail.lab.training.task_data import Probe, TaskData
 
 
 def test_a_joint_state_comes_back_bit_for_bit_and_by_seed(tmp_path: Path) -> None:
@@ -175,7 +172,7 @@ def test_the_probe_is_held_out_and_always_the_same() -> None:
 def test_shapes_say_how_many_bytes_the_data_will_take() -> None:
     train = toy_dataset().train
     placed = sum(array.nbytes for array in device_data(train))
-    assert memory.tree_bytes(memory.data_shapes(train)) == placed
+    assert memory.tree_bytes(data_shapes(train)) == placed
     state = fresh_state(toy_config().training, [1], toy_data().rows)
     plain = state._replace(key=jax.random.key_data(state.key))
     expected = sum(leaf.nbytes for leaf in jax.tree.leaves(plain))
@@ -185,17 +182,17 @@ def test_shapes_say_how_many_bytes_the_data_will_take() -> None:
 def test_what_does_not_fit_is_refused_before_anything_is_placed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    needed = memory.tree_bytes(memory.data_shapes(toy_dataset().train))
+    needed = memory.tree_bytes(data_shapes(toy_dataset().train))
     config = toy_config(settings=(("hidden", (512,)),))
     needed += memory.tree_bytes(state_shapes(config.training, 3, toy_data().rows))
-    monkeypatch.setattr("toptail.lab.training.task_data.free_bytes", lambda: needed - 2_000_000)
+    monkeypatch.setattr("toptail.lab.training.data.free_bytes", lambda: needed - 2_000_000)
     with pytest.raises(
         NotDoneError,
         match=rf"^Training 3 seeds at once on 200 rows needs {needed / 1e9:.2f} GB .* are free on "
         r".*: 0\.00 GB are missing; train fewer seeds",
     ):
         TaskData.place(toy_dataset(), [config], seeds=3)
-    monkeypatch.setattr("toptail.lab.training.task_data.free_bytes", lambda: needed)
+    monkeypatch.setattr("toptail.lab.training.data.free_bytes", lambda: needed)
     TaskData.place(toy_dataset(), [config], seeds=3)
 
 

@@ -14,7 +14,7 @@ from tests.training.toy import toy_config, toy_data, toy_file
 from toptail.cli import main
 from toptail.errors import InputError
 from toptail.lab.training.reports import require_trackers, tracking
-from toptail.lab.training.run_files import read_lines
+from toptail.lab.training.runs import read_lines
 from toptail.lab.training.session import train_runs
 
 Told = dict[str, list[tuple[int, dict[str, float]]]]

@@ -17,11 +17,11 @@ from toptail.commands.lists import names
 from toptail.commands.train import Train
 from toptail.commands.train_progress import BatchBars, numbers, progress
 from toptail.errors import InputError
-from toptail.lab.scorers.training import TrainingSettings
 from toptail.lab.training.config import keep_compiled
 from toptail.lab.training.reports import save_training_figure, training_figure
-from toptail.lab.training.run_batch import BatchProgress
 from toptail.lab.training.runs import load_run
+from toptail.lab.training.session import BatchProgress
+from toptail_paper.study.training import TrainingSettings
 
 
 @pytest.fixture

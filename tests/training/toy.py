@@ -11,7 +11,7 @@ import numpy as np
 from toptail.lab.tasks.files import Dataset, save_file
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.training.config import RunConfig
-from toptail.lab.training.task_data import TaskData
+from toptail.lab.training.data import TaskData
 
 SMALL = (("hidden", (8,)), ("embed_dim", 4), ("ensemble", 1))
 

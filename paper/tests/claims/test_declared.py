@@ -12,7 +12,7 @@ import pytest
 
 from paper.tests.semantics.results import results
 from tests.light import HEAVY
-from toptail.lab.training.run_files import digest
+from toptail.lab.training.runs import digest
 from toptail_paper.claims import CLAIMS, decide, declare
 from toptail_paper.claims.declare import declared, declared_claims, read_declared, undeclared
 from toptail_paper.claims.reported import DECLARED

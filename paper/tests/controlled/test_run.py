@@ -17,7 +17,6 @@ from toptail.errors import InputError
 from toptail.io.arrays import read_arrays
 from toptail.lab.critics.registry import IDEALS
 from toptail.lab.judges.controlled import log_ratio
-from toptail.lab.store.folder import RunFolder, alone
 from toptail.lab.tasks.controlled import ControlledWorld, exact_value, on_support
 from toptail.lab.training.batches import train_seeds
 from toptail.pools import ScoredPools
@@ -35,6 +34,7 @@ from toptail_paper.controlled.config import (
 )
 from toptail_paper.controlled.run import choose_default, run_controlled
 from toptail_paper.controlled.trainings import COSINES, EVERY, Trainings
+from toptail_paper.study.store import RunFolder, alone
 
 
 @pytest.fixture(scope="module")

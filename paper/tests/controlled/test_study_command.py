@@ -9,12 +9,12 @@ import pytest
 
 from tests.asked import asked
 from toptail.errors import InputError
-from toptail.lab.store.folder import RunFolder
 from toptail_paper.commands.study_controlled import StudyControlled
 from toptail_paper.controlled import run
 from toptail_paper.controlled import run as choice
 from toptail_paper.controlled.config import SWEEPS, StudyConfig
 from toptail_paper.controlled.theory import battery as trained
+from toptail_paper.study.store import RunFolder
 from toptail_paper.study.study import Study
 
 

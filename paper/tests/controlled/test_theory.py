@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from toptail.io.json_files import write_json
 from toptail.lab.critics.base import Params
 from toptail.lab.critics.raw import Raw
-from toptail.lab.store.folder import RunFolder
 from toptail.lab.training.checkpoints import save_params
 from toptail_paper.controlled.cells import unit_of
 from toptail_paper.controlled.config import CriticSettings, StudyConfig
@@ -45,6 +44,7 @@ from toptail_paper.controlled.theory.support import (
     region_outside_disk,
 )
 from toptail_paper.controlled.trainings import cells_of
+from toptail_paper.study.store import RunFolder
 
 Floats = NDArray[np.float64]
 RADIUS = 0.4

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.io.json_files import write_json
-from toptail.lab.store.units import Stored
 from toptail.lab.tasks.queries import FrozenQueries, QueryConfig
 from toptail.stats.resample import wilson
 from toptail_paper.selection.config import PoolSettings, SelectionConfig
 from toptail_paper.selection.files import SelectionFolder, declare
 from toptail_paper.selection.pools import CandidatePools
 from toptail_paper.selection.rollout_data import RolloutAudit, candidates_sha256, selector_picks
+from toptail_paper.study.store import Stored
 
 TASK = "pointmaze-medium-navigate-v0"
 Floats = NDArray[np.float64]

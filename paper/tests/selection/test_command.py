@@ -324,7 +324,7 @@ def test_deployment_is_made_on_request_alone_and_is_sized_by_flags(
 def test_training_asks_for_judges_critics_and_a_behaviour_model(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toptail.lab.scorers import training as trained
+    from toptail_paper.study import training as trained
 
     asked: list[tuple[str, int, tuple[int, ...]]] = []
 

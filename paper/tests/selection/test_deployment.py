@@ -18,7 +18,7 @@ from toptail.errors import InputError
 from toptail.io.files import sha256
 from toptail.io.json_files import read_json, write_json
 from toptail.lab.critics.base import TrainedCritic
-from toptail.lab.critics.full import full_size
+from toptail.lab.critics.registry import full_size
 from toptail.lab.proposals.actor import ActorConfig
 from toptail.lab.proposals.denoiser import Diffusion, row_keys
 from toptail.lab.proposals.diffusion import DiffusionPolicy, DiffusionRun
@@ -28,8 +28,8 @@ from toptail.lab.tasks.queries import QueryConfig, freeze_queries
 from toptail.lab.tasks.simulator import make_env, package_randomness
 from toptail.lab.training.checkpoints import load_params
 from toptail.lab.training.config import RunConfig
+from toptail.lab.training.data import TaskData
 from toptail.lab.training.session import train_runs
-from toptail.lab.training.task_data import TaskData
 from toptail_paper.selection.deployment import Deployment, DeploymentConfig
 from toptail_paper.selection.deployment.config import EpisodeConfig, SearchConfig, SpreadConfig
 from toptail_paper.selection.deployment.episodes import (

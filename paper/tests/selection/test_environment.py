@@ -15,10 +15,9 @@ from tests.environments.plane import records, write_plane
 from tests.training.toy import SMALL
 from toptail.errors import InputError
 from toptail.io.json_files import read_json
-from toptail.lab.check.environments import task_environment
+from toptail.lab.check.closed_loop import task_environment
 from toptail.lab.environments.protocol import MOST
 from toptail.lab.proposals.diffusion import DiffusionRun
-from toptail.lab.store.units import Stored
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.queries import QueryConfig, freeze_queries, load_queries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray
@@ -36,6 +35,7 @@ from toptail_paper.selection.deployment.episodes import (
     follow_in_parts,
     recorded_episodes,
 )
+from toptail_paper.study.store import Stored
 
 ENV = "mine.py:GoalPlane"
 MODEL = (("hidden", (8,)), ("levels", 4), ("time_dim", 4))

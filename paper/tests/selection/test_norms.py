@@ -18,11 +18,11 @@ from paper.tests.semantics.fake_runs import write_run
 from tests.training.toy import toy_config
 from toptail.errors import InputError
 from toptail.io.json_files import read_json
-from toptail.lab.store.units import Stored
 from toptail.lab.training.runs import load_run
 from toptail_paper.selection.load import read_selection
 from toptail_paper.selection.stages import Selection, critic_scorers, score_critics
 from toptail_paper.selection.tables import pick_norm_table
+from toptail_paper.study.store import Stored
 
 
 def rows(stages: Stages) -> dict[str, Any]:

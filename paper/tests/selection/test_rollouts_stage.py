@@ -15,11 +15,10 @@ import toptail
 from toptail.errors import InputError
 from toptail.lab.proposals.diffusion import DiffusionRun
 from toptail.lab.scorers.base import Scorer
-from toptail.lab.store.units import Stored
 from toptail.lab.tasks.files import Dataset, load_file
 from toptail.lab.tasks.queries import FrozenQueries, QueryConfig
+from toptail.lab.training.data import TaskData
 from toptail.lab.training.session import train_runs
-from toptail.lab.training.task_data import TaskData
 from toptail.pools import ScoredPools
 from toptail_paper.cli import main
 from toptail_paper.selection.config import (
@@ -42,6 +41,7 @@ from toptail_paper.selection.stages import (
     score_critics,
 )
 from toptail_paper.selection.write import write_audits
+from toptail_paper.study.store import Stored
 
 TASK = "pointmaze-medium-navigate-v0"
 FILES = Path(__file__).parents[3] / "tests" / "tasks" / "data"

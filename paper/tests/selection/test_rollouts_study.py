@@ -17,7 +17,6 @@ from scipy import stats as scipy_stats
 from toptail.errors import InputError
 from toptail.lab.environments.ogbench import MazeEnvironments
 from toptail.lab.judges.rollouts import ModelContinuation
-from toptail.lab.store.units import Stored
 from toptail.lab.tasks.files import load_file
 from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries
@@ -35,6 +34,7 @@ from toptail_paper.selection.rollout_data import (
     selector_picks,
 )
 from toptail_paper.selection.rollouts import RolloutSetup, judge_by_rollouts
+from toptail_paper.study.store import Stored
 
 TASK = "pointmaze-medium-navigate-v0"
 DATA = Path(__file__).parents[3] / "tests" / "tasks" / "data"

@@ -24,10 +24,8 @@ from toptail.lab.judges.reference import admission
 from toptail.lab.proposals.diffusion import load_policy
 from toptail.lab.scorers.base import Scorer
 from toptail.lab.scorers.runs import of_run
-from toptail.lab.store.units import Stored
 from toptail.lab.tasks.queries import FrozenQueries
-from toptail.lab.training.run_files import training_lock
-from toptail.lab.training.runs import load_run
+from toptail.lab.training.runs import load_run, training_lock
 from toptail_paper.selection import stages as study_module
 from toptail_paper.selection.config import SelectionConfig
 from toptail_paper.selection.pools import CandidatePools, file_proposal
@@ -44,6 +42,7 @@ from toptail_paper.selection.stages import (
     score_critics,
 )
 from toptail_paper.selection.study import UserInputs
+from toptail_paper.study.store import Stored
 
 DATA = toy_dataset()
 Array = NDArray[Any]

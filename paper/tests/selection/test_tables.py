@@ -12,7 +12,6 @@ from scipy.stats import kendalltau
 
 from paper.tests.selection.stored_stages import Stages
 from toptail.errors import InputError
-from toptail.lab.store.units import Stored
 from toptail.stats import wilson
 from toptail_paper.claims.reported import cells
 from toptail_paper.selection.judge_tables import (
@@ -29,6 +28,7 @@ from toptail_paper.selection.tables import (
     function_class_table,
 )
 from toptail_paper.study.show import show
+from toptail_paper.study.store import Stored
 
 
 def measure(stages: Stages, resamples: int = 50) -> MeasuredPicks:

@@ -12,7 +12,6 @@ import pytest
 from paper.tests.selection.walked import WALKERS, walked, write_walker_run
 from toptail.io.json_files import read_json
 from toptail.lab.proposals.actor import ActorConfig
-from toptail.lab.store.units import Stored
 from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import QueryConfig
 from toptail.lab.tasks.simulator import MazeBatch, Simulator, make_env
@@ -34,6 +33,7 @@ from toptail_paper.selection.deployment.episodes import evaluation_episodes, fol
 from toptail_paper.selection.run import Stages
 from toptail_paper.selection.stages import Selection
 from toptail_paper.selection.write import write_results
+from toptail_paper.study.store import Stored
 
 ANT, HUMANOID, SOCCER = WALKERS
 RESULTS = Path(__file__).parents[2] / "results" / "selection"

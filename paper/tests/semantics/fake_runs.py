@@ -12,7 +12,7 @@ from toptail.io.files import sha256
 from toptail.io.json_files import write_json
 from toptail.lab.training.checkpoints import save_params
 from toptail.lab.training.config import LearnerConfig
-from toptail.lab.training.run_files import CONFIG, METRICS, PARAMS, RECORD, logged_steps, run_folder
+from toptail.lab.training.runs import CONFIG, METRICS, PARAMS, RECORD, logged_steps, run_folder
 
 TRAINED_ON = toy_dataset().train.sha256
 

@@ -14,13 +14,13 @@ import pytest
 import toptail
 from paper.tests.semantics.small import WALKS, small_config
 from toptail.io.json_files import write_json
-from toptail.lab.store.units import Stored
 from toptail_paper.semantics import measure, temperature
 from toptail_paper.semantics import measure as jobs
 from toptail_paper.semantics.config import SemanticsConfig
 from toptail_paper.semantics.draws import draw
 from toptail_paper.semantics.measure import MEASURED, Estimates, code_hash
 from toptail_paper.semantics.write import write_results
+from toptail_paper.study.store import Stored
 
 COLUMNS = ["a", "b@1", "b@2"]
 SWEEP = ["binary_nce-0.05@0", "binary_nce-1@0"]

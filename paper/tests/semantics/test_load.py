@@ -10,9 +10,9 @@ import pytest
 
 from paper.tests.semantics.small import WALKS, small_config
 from toptail.errors import InputError
-from toptail.lab.store.units import Stored
 from toptail_paper.semantics.draws import draw
 from toptail_paper.semantics.load import read_task, read_tasks
+from toptail_paper.study.store import Stored
 
 FAMILIES = ("scores", "hard_negatives", "second_goals", "next_scores")
 

@@ -19,14 +19,13 @@ from tests.training.toy import toy_config
 from toptail.errors import InputError
 from toptail.lab.proposals.diffusion import DiffusionRun, LossGap, held_out_loss, load_policy
 from toptail.lab.scorers.base import Score
-from toptail.lab.store.folder import RunFolder
-from toptail.lab.store.units import Stored
 from toptail.lab.tasks.files import save_file
-from toptail.lab.training.offline import GoalSampling, device_data
+from toptail.lab.training.data import GoalSampling, device_data
 from toptail_paper.semantics.config import VALUES
 from toptail_paper.semantics.draws import _LOSS
 from toptail_paper.semantics.load import TaskScores, read_task, read_tasks
 from toptail_paper.semantics.scoring import _Shown, evaluate, run_scorers, score_tasks
+from toptail_paper.study.store import RunFolder, Stored
 
 VAL = WALKS.data.val
 USER = """

@@ -17,7 +17,6 @@ from toptail.errors import InputError
 from toptail.lab.critics.registry import IDEALS
 from toptail.lab.judges.exact import exact_values
 from toptail.lab.judges.ideals import PointIdeals
-from toptail.lab.store.folder import RunFolder
 from toptail.lab.tasks.files import load
 from toptail_paper.claims.reported import cells
 from toptail_paper.semantics.config import SemanticsConfig
@@ -34,6 +33,7 @@ from toptail_paper.semantics.tables import all_tables
 from toptail_paper.semantics.temperature import temperature_table
 from toptail_paper.study import ideals as study_ideals
 from toptail_paper.study.naming import drawn, scorer_name
+from toptail_paper.study.store import RunFolder
 from toptail_paper.triples.bootstrap import seed_mean
 from toptail_paper.triples.retrieval import retrieval_auc
 from toptail_paper.triples.search import cross_query, pooled_selection

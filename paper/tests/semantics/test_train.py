@@ -13,10 +13,10 @@ from paper.tests.semantics.fake_runs import write_run
 from paper.tests.semantics.small import small_config, walks_file
 from tests.training.toy import SMALL
 from toptail.errors import InputError
-from toptail.lab.scorers import training as trained
 from toptail.lab.training.config import RunConfig
-from toptail.lab.training.run_files import Run, read_run
+from toptail.lab.training.runs import Run, read_run
 from toptail_paper.semantics.train import SemanticsTraining, setting_name, train_semantics
+from toptail_paper.study import training as trained
 
 TRAINING = SemanticsTraining(
     critics=("cosine", "tdq"),

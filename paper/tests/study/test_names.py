@@ -15,8 +15,6 @@ from tests.critics.examples import registered
 from tests.training.toy import toy_dataset
 from toptail.errors import InputError
 from toptail.lab.critics.registry import CRITICS
-from toptail.lab.store.folder import RunFolder
-from toptail.lab.store.units import Stored
 from toptail.pools.columns import group_seeds
 from toptail_paper.selection.load import read_selection
 from toptail_paper.selection.run import Stages
@@ -25,6 +23,7 @@ from toptail_paper.selection.study import UserInputs
 from toptail_paper.semantics.load import read_task
 from toptail_paper.semantics.scoring import score_tasks
 from toptail_paper.study.naming import drawn, in_order, is_circular, is_control, scorer_name
+from toptail_paper.study.store import RunFolder, Stored
 
 SCORE = "def score(states, actions, goals):\n    return actions[:, 0]\n"
 OF_CRITICS = ("raw", "raw@42", "two_head_joint.f_cos", "two_head_separate.f_cos@3", "tdq.mine")

@@ -16,7 +16,7 @@ from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import say
 from toptail.errors import Exit
 from toptail.io.files import check_folder
-from toptail.lab.check.config import NEAREST, UNIFORM, CheckConfig
+from toptail.lab.check.inputs import NEAREST, UNIFORM, CheckConfig
 from toptail.progress import Caller, called_by
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class CheckCommand(EngineFlags):
         fail_on = statuses(self.fail_on, STATUSES)
         self.check_engine()
         check_folder(self.out)
-        from toptail.lab.check.page import check_lines
+        from toptail.lab.check.result import check_lines
         from toptail.lab.check.run import check
         from toptail.lab.check.verdicts import failures
 

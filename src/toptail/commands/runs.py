@@ -14,7 +14,7 @@ from toptail.commands.terminal import say, show, simple_grid
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
-    from toptail.lab.training.run_files import Run
+    from toptail.lab.training.runs import Run
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Runs:
         return self._invalidate(self.reason) if self.reason is not None else self._list()
 
     def _list(self) -> int:
-        from toptail.lab.training.run_files import find_runs
+        from toptail.lab.training.runs import find_runs
 
         runs = [run for folder in self.folders for run in find_runs(folder)]
         if self.json:
@@ -89,7 +89,7 @@ def print_runs(runs: Sequence[Run]) -> None:
 
 def described(run: Run) -> dict[str, Any]:
     """A run as JSON: its settings, its state, and its newest metrics."""
-    from toptail.lab.training.run_files import METRICS, read_lines
+    from toptail.lab.training.runs import METRICS, read_lines
 
     state, why = state_of(run)
     lines = read_lines(run.folder / METRICS)
@@ -123,8 +123,7 @@ def _cells(run: Run) -> dict[str, str]:
 
 def state_of(run: Run) -> tuple[str, str]:
     """State of a run in one word, and the reason if it is not finished."""
-    from toptail.lab.training.run_files import in_training
-    from toptail.lab.training.runs import find_fault
+    from toptail.lab.training.runs import find_fault, in_training
 
     fault = find_fault(run)
     if fault is None:

@@ -23,7 +23,7 @@ _SETTABLE: Final = ", ".join(name for name in SETTINGS if name not in get_type_h
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
     from toptail.lab.training.config import LearnerConfig
-    from toptail.lab.training.run_files import Run
+    from toptail.lab.training.runs import Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +82,9 @@ class Train(JobFlags, RunSize, _What):
         from toptail.commands.train_progress import progress
         from toptail.lab.tasks.files import load
         from toptail.lab.training.config import keep_compiled
+        from toptail.lab.training.data import TaskData
         from toptail.lab.training.reports import require_trackers, tracking
         from toptail.lab.training.session import train_runs
-        from toptail.lab.training.task_data import TaskData
 
         trackers = names(self.log)
         require_trackers(trackers)
@@ -109,7 +109,7 @@ class Train(JobFlags, RunSize, _What):
 
     def jobs(self) -> list[Job]:
         """One job per critic: all of its seeds."""
-        from toptail.lab.scorers.training import TrainingJob
+        from toptail.lab.training.session import TrainingJob
 
         seeds, every, line = self._seeds(), self._checkpoint_every(), command_line()
         trainings = [TrainingJob(config, seeds, self.out) for config in self.chosen()]
@@ -171,7 +171,7 @@ def _finish(runs: Sequence[Run]) -> int:
     """Draw missing curves, and list the runs; the exit code is 1 if one is invalid."""
     from toptail.commands.runs import print_runs, state_of
     from toptail.lab.training.reports import save_training_figure
-    from toptail.lab.training.run_files import METRICS, read_lines
+    from toptail.lab.training.runs import METRICS, read_lines
 
     for run in runs:
         if not (run.folder / "curves.png").is_file():

@@ -22,7 +22,7 @@ from rich.text import Text
 from toptail.commands.progress import Lines
 
 if TYPE_CHECKING:
-    from toptail.lab.training.run_batch import BatchProgress, Watch
+    from toptail.lab.training.session import BatchProgress, Watch
 
 SHOWN = {
     "loss": "loss",

@@ -33,6 +33,13 @@ def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
             return dict(_member(path, archive, info) for info in archive.infolist())
 
 
+def one_of(path: Path, arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
+    """One array of the file at ``path``; the error of a missing one names the others."""
+    if name not in arrays:
+        raise InputError(f"{path}: there is no array '{name}'; it has {', '.join(arrays)}.")
+    return arrays[name]
+
+
 def _member(
     path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo
 ) -> tuple[str, NDArray[np.generic]]:

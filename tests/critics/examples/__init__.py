@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from toptail.lab.critics import full, registry
+from toptail.lab.critics import registry
 from toptail.lab.critics.base import Critic
 from toptail.lab.critics.registry import CRITICS, Entry, load, read_entry
 
@@ -41,7 +41,7 @@ def registered(name: str) -> Iterator[Entry]:
     module = f"{registry.__package__}.{name}"
     CRITICS[name] = entry = example_entry(name)
     sys.modules[module] = import_module(f"{__name__}.{name}")
-    caches = (registry._by_scorer, full._known)
+    caches = (registry._by_scorer, registry._known)
     for cache in caches:
         cache.cache_clear()
     try:

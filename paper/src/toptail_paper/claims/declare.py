@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from toptail.io.json_files import write_json
-from toptail.lab.store.units import plain
 from toptail.lab.tasks.names import parse_name, published_recipe
-from toptail.lab.training.run_files import digest
+from toptail.lab.training.runs import digest
 from toptail_paper.claims.claim import Claim
 from toptail_paper.claims.criteria import WEAK_MEANS
 from toptail_paper.claims.findings import INTERVALS, STATUSES
 from toptail_paper.claims.ledger import CLAIMS
 from toptail_paper.claims.reported import DECLARED, packaged
 from toptail_paper.study.naming import PAPER_TASKS
+from toptail_paper.study.store import plain
 
 FORMAT = "toptail-declared-claims-2"
 
@@ -109,10 +109,9 @@ def _claim(claim: Claim) -> dict[str, Any]:
 
 def _training() -> dict[str, Any]:
     """What all critics share, and every field of each."""
-    from toptail.lab.critics.full import full_size
-    from toptail.lab.critics.registry import names
-    from toptail.lab.scorers.training import TrainingSettings
+    from toptail.lab.critics.registry import full_size, names
     from toptail.lab.training.config import RunConfig
+    from toptail_paper.study.training import TrainingSettings
 
     declared = names("main", "two_head", "control")
     return {

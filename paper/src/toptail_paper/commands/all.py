@@ -143,7 +143,7 @@ class All(JobFlags):
     def _task(self, label: str, settings: MainSettings, shared: list[str]) -> Iterator[Job]:
         """One task's jobs; its semantics wait for the jobs ``shared`` in the same folder."""
         from toptail.lab.tasks.files import split_path
-        from toptail.lab.training.run_files import RECORD, run_folder
+        from toptail.lab.training.runs import RECORD, run_folder
 
         name = settings.data
         task, file = parse_name(name), self._data / f"{name}.npz"

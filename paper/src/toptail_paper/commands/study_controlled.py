@@ -68,8 +68,8 @@ class StudyControlled(JobFlags):
     def jobs(self) -> list[Job]:
         """One job per critic and setting, and last the tables."""
         need_training("study")
-        from toptail.lab.store.folder import RunFolder
         from toptail_paper.controlled.trainings import Trainings
+        from toptail_paper.study.store import RunFolder
 
         trainings = Trainings(self.config(), RunFolder(self.out)).jobs()
         return [*trainings, tables_job(self, self.out, trainings)]

@@ -37,8 +37,8 @@ _QUERIES: Final = 8
 
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
-    from toptail.lab.scorers.training import TrainingSettings
     from toptail.lab.tasks.trajectories import Trajectories
+    from toptail_paper.study.training import TrainingSettings
 
     Settings = Any
 else:
@@ -129,8 +129,8 @@ class StudySelection(JobFlags):
         folder = self.out / self._name()
         done: list[Job] = []
         if self.train and self.runs is not None:
-            from toptail.lab.scorers.training import task_pieces
             from toptail_paper.selection.run import selection_jobs
+            from toptail_paper.study.training import task_pieces
 
             config = self.config(folder.name)
             jobs_of = partial(selection_jobs, config, self._training(), self.runs, critics)
@@ -239,6 +239,6 @@ class StudySelection(JobFlags):
         return path.stem if path.suffix == ".npz" else SHORT_NAMES.get(self.task, self.task)
 
     def _training(self) -> TrainingSettings:
-        from toptail.lab.scorers.training import TrainingSettings
+        from toptail_paper.study.training import TrainingSettings
 
         return TrainingSettings(**self.size.given())

@@ -91,8 +91,8 @@ class StudySemantics(JobFlags):
         trainings: list[Job] = []
         if self.train and self.runs is not None:
             need_training("study semantics")
-            from toptail.lab.scorers.training import task_pieces
             from toptail_paper.semantics.train import semantics_jobs
+            from toptail_paper.study.training import task_pieces
 
             config = self.config()
             jobs_of = partial(semantics_jobs, config, self.training(), self.runs)
@@ -153,7 +153,7 @@ class StudySemantics(JobFlags):
 
     def _check_stored(self) -> None:
         """Refuse tasks that were never scored, and other settings than the folder's."""
-        from toptail.lab.training.run_files import differences
+        from toptail.lab.training.runs import differences
         from toptail_paper.semantics.load import read_task
 
         for task in names(self.task):

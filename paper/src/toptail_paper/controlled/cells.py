@@ -10,13 +10,11 @@ import numpy as np
 from toptail.io.arrays import write_arrays
 from toptail.io.json_files import write_json
 from toptail.lab.critics.base import Batch, Critic, Params
-from toptail.lab.store.folder import RunFolder
-from toptail.lab.store.units import Unit
 from toptail.lab.tasks.controlled import ControlledWorld, sample_data
 from toptail.lab.training.batches import Snapshot, train_seeds
 from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.loop import TrainConfig
-from toptail.lab.training.run_files import versions
+from toptail.lab.training.runs import versions
 from toptail.progress import Tick, no_tick
 from toptail_paper.controlled.config import TWO_HEAD, WITHIN, StudyConfig
 from toptail_paper.controlled.evaluate import (
@@ -27,6 +25,7 @@ from toptail_paper.controlled.evaluate import (
     retrieval_auc,
     selection_curves,
 )
+from toptail_paper.study.store import RunFolder, Unit
 
 FORMAT = 1
 """Raised when the content of a stored unit changes its meaning."""

@@ -17,8 +17,6 @@ from toptail.io.arrays import write_arrays
 from toptail.io.json_files import write_json
 from toptail.lab.critics.base import Critic, Params
 from toptail.lab.critics.registry import MAIN
-from toptail.lab.store.folder import RunFolder, alone
-from toptail.lab.store.units import Arrays
 from toptail.lab.tasks.controlled import exact_value
 from toptail.pools import ScoredPools
 from toptail.progress import Tick, no_tick
@@ -42,6 +40,7 @@ from toptail_paper.controlled.specs import TABLES
 from toptail_paper.controlled.trainings import CAPTIONS, COSINES, Trainings, cells_of
 from toptail_paper.study.naming import is_circular
 from toptail_paper.study.search_error import NOTES as SPLIT_NOTES
+from toptail_paper.study.store import Arrays, RunFolder, alone
 from toptail_paper.study.tables import Rows, StoredCell
 
 QUERY = 0

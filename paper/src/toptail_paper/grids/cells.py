@@ -14,13 +14,13 @@ from toptail.io.arrays import write_arrays
 from toptail.io.json_files import write_json
 from toptail.jobs.job import Job, Resources
 from toptail.lab.critics.base import Params
-from toptail.lab.store.units import Arrays, Unit
 from toptail.lab.training.batches import BatchRun
 from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.config import on_gpu
-from toptail.lab.training.run_files import digest, machine, versions
+from toptail.lab.training.runs import digest, machine, versions
 from toptail.provenance import commit
 from toptail_paper.grids.grid import DeclaredGrid, GridCell
+from toptail_paper.study.store import Arrays, Unit
 from toptail_paper.study.tables import StoredCell, estimate_cell
 
 

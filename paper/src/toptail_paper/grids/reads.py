@@ -29,7 +29,7 @@ from toptail.lab.tasks.triples import (
     sample_triples,
 )
 from toptail.lab.training.config import RunConfig
-from toptail.lab.training.offline import OfflineData, device_data
+from toptail.lab.training.data import OfflineData, device_data
 from toptail.stats import best_of_k, kendall_tau_b
 from toptail_paper.grids.cells import Reading
 from toptail_paper.grids.grid import Sizes

@@ -11,15 +11,14 @@ from toptail.errors import InputError
 from toptail.io.json_files import write_json
 from toptail.jobs.executors import Here
 from toptail.jobs.job import Job
-from toptail.lab.store.folder import RunFolder
-from toptail.lab.store.units import plain
-from toptail.lab.training.run_files import digest
+from toptail.lab.training.runs import digest
 from toptail.progress import Tick, no_tick
 from toptail.provenance import commit
 from toptail_paper.grids.cells import TRAINING, SeedCell, cell_metrics
 from toptail_paper.grids.grid import DeclaredGrid
 from toptail_paper.grids.page import write_settled
 from toptail_paper.grids.rules import decide
+from toptail_paper.study.store import RunFolder, plain
 
 RESULTS = "results.json"
 """Cells and answer of a grid."""

@@ -13,7 +13,7 @@ from toptail.lab.critics.registry import readout
 from toptail.lab.judges.exact import exact_values
 from toptail.lab.proposals.actor import ActorConfig, train_actors
 from toptail.lab.proposals.diffusion import load_policy
-from toptail.lab.scorers.ascent import climber
+from toptail.lab.scorers.base import climber
 from toptail.lab.tasks.maze import UNIT
 from toptail.lab.tasks.names import parse_name
 from toptail_paper.grids.cells import Reading, fixed

@@ -1,7 +1,7 @@
 """Where the stage files of a task's folder lie, and what their arrays must look like.
 
 A stage file is a `Stored`. A stage whose file is there and fits is not repeated; one that does
-not fit is refused (see `toptail.lab.store.units`).
+not fit is refused (see `toptail_paper.study.store`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
 from toptail.io.json_files import read_json, write_json
-from toptail.lab.store.units import columns, plain
 from toptail.lab.tasks.queries import FrozenQueries
-from toptail.lab.training.run_files import differences, digest
+from toptail.lab.training.runs import differences, digest
 from toptail_paper.selection.config import SelectionConfig
+from toptail_paper.study.store import columns, plain
 
 REFERENCE = "reference"
 """The judge of every candidate that every task has: the ensemble of reference critics."""

@@ -19,7 +19,6 @@ from toptail.io.files import entries
 from toptail.io.json_files import read_json
 from toptail.lab.judges.point import EXACT
 from toptail.lab.judges.reference import ensemble_value
-from toptail.lab.store.units import Stored, require_fit
 from toptail.lab.tasks.queries import load_queries
 from toptail.pools import JudgedPicks
 from toptail.pools.columns import group_seeds
@@ -30,6 +29,7 @@ from toptail_paper.selection.planned_rollouts import PlannedRollouts
 from toptail_paper.selection.pools import CandidatePools
 from toptail_paper.selection.rollout_data import RolloutAudit, pools_sha256, selector_picks
 from toptail_paper.study.naming import PAPER_TASKS
+from toptail_paper.study.store import Stored, require_fit
 
 GROUPS = ("near", "medium", "far")
 """Distance groups, in the order of tables."""

@@ -15,12 +15,12 @@ from toptail.audit.settings import Settings
 from toptail.errors import InputError
 from toptail.judging.plan import plan
 from toptail.lab.judges.point import EUCLIDEAN, EXACT
-from toptail.lab.store.units import Stored
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.rollout_data import POOL, audited_columns
+from toptail_paper.study.store import Stored
 
 if TYPE_CHECKING:
     from toptail_paper.selection.load import TaskSelection

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.io.arrays import read_arrays
+from toptail.io.arrays import one_of, read_arrays
 from toptail.io.files import sha256
 from toptail.lab.proposals.untrained import local_rows, support_distance
-from toptail.lab.store.units import Stored, one_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, Trajectories
-from toptail.lab.training.run_files import read_run
+from toptail.lab.training.runs import read_run
 from toptail_paper.selection.config import PoolSettings, SupportSettings
 from toptail_paper.selection.files import check_shape
+from toptail_paper.study.store import Stored
 
 USER = "user"
 """Kind of a proposal whose candidates come from a user's file."""

@@ -15,7 +15,6 @@ from toptail.audit.picks import picks_content
 from toptail.audit.sample import Estimate
 from toptail.errors import InputError
 from toptail.lab.critics.registry import IDEALS, names
-from toptail.lab.store.units import Stored
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.pools import JudgedPicks
@@ -24,6 +23,7 @@ from toptail.stats import spearman
 from toptail.stats.best_of_k import Floats
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.pools import CandidatePools
+from toptail_paper.study.store import Stored
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap, summary
 
 RANDOM = "random"

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.check.environments import TaskEnvironment, maze_environment
+from toptail.lab.check.closed_loop import TaskEnvironment, maze_environment
 from toptail.lab.judges.rollouts import ContinuationPolicy, ModelContinuation
 from toptail.lab.proposals.diffusion import load_policy
 from toptail.lab.proposals.untrained import NearData
-from toptail.lab.store.units import Stored, fitting
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
-from toptail.lab.training.run_files import RECORD, read_run, run_folder
+from toptail.lab.training.runs import RECORD, read_run, run_folder
 from toptail.progress import no_tick
 from toptail_paper.selection.files import REFERENCE, SIMULATED
 from toptail_paper.selection.load import read_selection
@@ -43,6 +42,7 @@ from toptail_paper.selection.rollouts import (
     rules_of,
 )
 from toptail_paper.selection.stages import Selection, add_values
+from toptail_paper.study.store import Stored, fitting
 
 
 @dataclass(frozen=True, eq=False)

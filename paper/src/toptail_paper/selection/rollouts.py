@@ -20,7 +20,6 @@ from toptail.errors import InputError, option
 from toptail.io.files import entries
 from toptail.lab.environments.rollout import BatchMaker, RolloutRules
 from toptail.lab.judges.rollouts import CandidateStarts, ContinuationPolicy, rollout_returns
-from toptail.lab.store.units import Stored, fitting
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.progress import Tick, no_tick
@@ -33,6 +32,7 @@ from toptail_paper.selection.rollout_data import (
     power,
     random_candidates,
 )
+from toptail_paper.study.store import Stored, fitting
 
 Returns32: TypeAlias = NDArray[np.float32]
 Judge: TypeAlias = Callable[[IntArray, IntArray, Callable[[int], None]], Returns32]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toptail.errors import InputError, option
-from toptail.io.arrays import read_arrays
+from toptail.io.arrays import one_of, read_arrays
 from toptail.io.files import sha256
 from toptail.lab.critics.registry import IDEALS, MAIN, names
 from toptail.lab.judges.exact import POINT_JUDGES
@@ -19,15 +19,13 @@ from toptail.lab.judges.point import EUCLIDEAN, EXACT, is_point_maze
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.scorers.base import Scorer
 from toptail.lab.scorers.runs import critics_in
-from toptail.lab.scorers.training import TrainingJob, TrainingSettings, train_missing
 from toptail.lab.scorers.user import user_scorers
-from toptail.lab.store.units import one_of
 from toptail.lab.tasks.files import Dataset, TaskDataset
 from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.config import keep_compiled
-from toptail.lab.training.run_batch import Watch
-from toptail.lab.training.run_files import RECORD, Run, run_folder
+from toptail.lab.training.runs import RECORD, Run, run_folder
+from toptail.lab.training.session import TrainingJob, Watch
 from toptail.report.text import join
 from toptail_paper.selection.config import IDEALS_STAGE, STAGES, SelectionConfig
 from toptail_paper.selection.files import REFERENCE, SIMULATED
@@ -47,6 +45,7 @@ from toptail_paper.selection.stages import (
 from toptail_paper.selection.study import UserInputs
 from toptail_paper.study.ideals import ideal_scorers
 from toptail_paper.study.results import note
+from toptail_paper.study.training import TrainingSettings, train_missing
 
 if TYPE_CHECKING:
     from toptail_paper.selection.rollout_judge import RolloutStage, UserEnvironment
@@ -169,7 +168,7 @@ class Stages:
         """The user's environment."""
         if self.inputs.env is None:
             return None
-        from toptail.lab.check.environments import task_environment
+        from toptail.lab.check.closed_loop import task_environment
         from toptail_paper.selection.rollout_judge import UserEnvironment
 
         world = task_environment(self.inputs.env, self.dataset, goals=True)

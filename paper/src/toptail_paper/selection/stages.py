@@ -23,11 +23,9 @@ from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
 from toptail.lab.scorers.base import Score, Scorer, score_shared
 from toptail.lab.scorers.runs import of_run, run_origin
 from toptail.lab.scorers.user import require_names
-from toptail.lab.store.units import Stored, fitting, need, plain, require_fit
 from toptail.lab.tasks.queries import FrozenQueries, freeze_queries, load_queries
 from toptail.lab.tasks.trajectories import FloatArray, Trajectories
-from toptail.lab.training.run_files import RECORD, in_training, read_run, run_folder
-from toptail.lab.training.runs import require_data
+from toptail.lab.training.runs import RECORD, in_training, read_run, require_data, run_folder
 from toptail.progress import Tick, no_tick
 from toptail_paper.selection.config import SelectionConfig
 from toptail_paper.selection.files import (
@@ -47,6 +45,7 @@ from toptail_paper.selection.pools import (
     pools_header,
 )
 from toptail_paper.study.results import note, note_critics, note_data
+from toptail_paper.study.store import Stored, fitting, need, plain, require_fit
 
 BLOCK = 16_384
 """Candidates that are scored in one call."""

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toptail.lab.store.folder import RunFolder
 from toptail.progress import Tick
 from toptail_paper.selection.config import SelectionConfig
 from toptail_paper.selection.figures import drawings
@@ -16,6 +15,7 @@ from toptail_paper.selection.files import SelectionFolder
 from toptail_paper.selection.page import texts
 from toptail_paper.selection.results import read_selection_results
 from toptail_paper.selection.specs import CONTENT, PARTS
+from toptail_paper.study.store import RunFolder
 from toptail_paper.study.study import Request, Study
 
 if TYPE_CHECKING:

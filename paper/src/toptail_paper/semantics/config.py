@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from toptail.errors import InputError, check_share, check_whole
-from toptail.lab.store.units import plain
 from toptail.lab.tasks.names import Split
 from toptail.lab.tasks.triples import GAMMA, MAX_OFFSET
+from toptail_paper.study.store import plain
 
 EXCLUSIONS = ("row", "trajectory")
 """What a support pool leaves out: the anchor's own row, or its whole trajectory."""

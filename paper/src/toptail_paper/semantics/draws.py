@@ -24,7 +24,6 @@ from toptail.lab.proposals.diffusion import (
     loss_gap,
 )
 from toptail.lab.scorers.runs import run_origin
-from toptail.lab.store.units import Stored
 from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.neighbours import nearest_rows
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
@@ -35,10 +34,10 @@ from toptail.lab.tasks.triples import (
     same_trajectory_pairs,
     sample_triples,
 )
-from toptail.lab.training.offline import GoalSampling, device_data
-from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
-from toptail.lab.training.runs import stored_config
+from toptail.lab.training.data import GoalSampling, device_data
+from toptail.lab.training.runs import RECORD, Run, read_run, run_folder, stored_config
 from toptail_paper.semantics.config import DRAWS, EXCLUSIONS, SEEN, SWEEP, Beside, SemanticsConfig
+from toptail_paper.study.store import Stored
 
 _TRIPLES, _NEGATIVES, _SECOND_GOALS, _NEAR, _RANDOM = range(5)
 """One number for each kind of draw: its generator follows from it and from ``draw_seed``."""

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
 from toptail.io.files import entries
-from toptail.lab.store.units import Stored, columns
 from toptail.lab.tasks.names import SHORT_NAMES
-from toptail.lab.training.run_files import digest
+from toptail.lab.training.runs import digest
 from toptail.pools.columns import group_seeds, split_seed
 from toptail.stats.best_of_k import Floats
 from toptail_paper.semantics.config import DRAWS, ORACLE, PROPOSALS, VALUES, Beside
 from toptail_paper.study.naming import PAPER_TASKS
+from toptail_paper.study.store import Stored, columns
 from toptail_paper.triples.scored import ScoredTriples
 
 _FAMILIES = ("scores", "negatives", "hard_negatives", "second_goals", "next_scores", "query_means")

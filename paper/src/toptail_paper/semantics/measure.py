@@ -20,12 +20,12 @@ import numpy as np
 import toptail
 from toptail.audit.sample import Estimate
 from toptail.io.files import entries, sha256
-from toptail.lab.store.units import Stored, fitting
 from toptail.lab.tasks.collect import deaf_to_interrupts, worker_pool
-from toptail.lab.training.run_files import digest
+from toptail.lab.training.runs import digest
 from toptail.progress import Tick, no_tick
 from toptail_paper.semantics.config import ORACLE, Beside, SemanticsConfig
 from toptail_paper.semantics.load import TaskScores, readout_of
+from toptail_paper.study.store import Stored, fitting
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap
 from toptail_paper.triples.retrieval import (
     distance_profile,

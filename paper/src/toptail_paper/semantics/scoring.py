@@ -22,8 +22,6 @@ from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.scorers.base import Rows, Score, Scorer, score_shared
 from toptail.lab.scorers.runs import critics_in, of_run, of_runs
 from toptail.lab.scorers.user import require_names, user_scorers
-from toptail.lab.store.folder import RunFolder
-from toptail.lab.store.units import Stale, Stored, fitting, need
 from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import TooFewTrajectoriesError
@@ -44,6 +42,7 @@ from toptail_paper.semantics.draws import behaviour_runs, draw, proposals_spec, 
 from toptail_paper.semantics.load import stored_columns
 from toptail_paper.study.ideals import ideal_scorers
 from toptail_paper.study.results import note_critics, note_data
+from toptail_paper.study.store import RunFolder, Stale, Stored, fitting, need
 
 BLOCK = 16_384
 """Scores of one call of a scorer, at most."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from toptail.lab.store.folder import RunFolder, alone
 from toptail.progress import Tick
 from toptail_paper.semantics.config import SemanticsConfig
 from toptail_paper.semantics.figures import drawings
 from toptail_paper.semantics.page import texts
 from toptail_paper.semantics.results import config_in, read_semantics
 from toptail_paper.semantics.specs import CONTENT, PARTS
+from toptail_paper.study.store import RunFolder, alone
 from toptail_paper.study.study import Request, Study
 
 

@@ -12,11 +12,11 @@ from toptail.lab.critics.cosine import Cosine
 from toptail.lab.critics.losses import Contrast
 from toptail.lab.critics.registry import MAIN, entry, names
 from toptail.lab.judges.reference import REFERENCE_CRITIC
-from toptail.lab.scorers.training import Settings, TrainingJob, TrainingSettings, train_missing
 from toptail.lab.tasks.files import TaskDataset
-from toptail.lab.training.run_batch import Watch
-from toptail.lab.training.run_files import Run
+from toptail.lab.training.runs import Run
+from toptail.lab.training.session import TrainingJob, Watch
 from toptail_paper.semantics.config import SWEEP, SemanticsConfig
+from toptail_paper.study.training import Settings, TrainingSettings, train_missing
 
 LEARNED: Settings = (("learn_temperature", True), ("temperature", 0.1))
 """The temperature study's learned temperature, and where it starts."""

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from toptail.errors import InputError, refusing
 from toptail.io.json_files import read_json_if_exists
-from toptail.lab.store.folder import alone
 from toptail.progress import Tick, no_tick
 from toptail.report.page import Sheet
 from toptail.report.table import Table
@@ -23,6 +22,7 @@ from toptail_paper.study.figures import Drawing, FigureSpec
 from toptail_paper.study.page import Part, Shown, Texts, View, write_page
 from toptail_paper.study.results import StudyResults
 from toptail_paper.study.show import shown_tables
+from toptail_paper.study.store import alone
 from toptail_paper.study.tables import TableSpec
 
 STUDIES: Final = ("controlled", "selection", "semantics")

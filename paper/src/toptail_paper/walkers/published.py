@@ -34,7 +34,7 @@ from toptail.io.json_files import write_json
 from toptail.lab.experts.actor import Walker
 from toptail.lab.experts.bodies import body_named
 from toptail.lab.tasks.simulator import available_cores
-from toptail.lab.training.run_files import machine, now
+from toptail.lab.training.runs import machine, now
 from toptail.provenance import commit
 from toptail_paper.walkers.evaluate import RunningEpisodes, Tally, evaluate
 

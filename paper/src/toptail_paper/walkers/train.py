@@ -25,7 +25,7 @@ from toptail.lab.experts.actor import Walker
 from toptail.lab.experts.bodies import Body, body_named
 from toptail.lab.tasks.simulator import available_cores, load_module
 from toptail.lab.training.config import on_gpu
-from toptail.lab.training.run_files import machine, now
+from toptail.lab.training.runs import machine, now
 from toptail.progress import Tick, no_tick
 from toptail.provenance import commit
 from toptail_paper.walkers.checkpoint import (

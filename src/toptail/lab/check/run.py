@@ -16,9 +16,29 @@ from numpy.typing import NDArray
 from toptail.api import HowJudged, audit, audit_picks
 from toptail.audit.record import versions
 from toptail.errors import InputError, option
-from toptail.lab.check.candidates import GROUPS, Source, check_queries, source_of
-from toptail.lab.check.closed_loop import BASELINE, Episodes, Recorded, Search, picks_of, recorded
-from toptail.lab.check.config import (
+from toptail.lab.check.candidates import (
+    GROUPS,
+    Judge,
+    JudgedValues,
+    JudgeInputs,
+    Source,
+    best_judge,
+    check_queries,
+    judge_of,
+    score_pools,
+    source_of,
+)
+from toptail.lab.check.closed_loop import (
+    BASELINE,
+    Episodes,
+    Recorded,
+    Search,
+    TaskEnvironment,
+    picks_of,
+    recorded,
+    task_environment,
+)
+from toptail.lab.check.inputs import (
     ASCENT,
     JUDGES,
     NEAREST,
@@ -26,16 +46,10 @@ from toptail.lab.check.config import (
     SOURCES,
     UNIFORM,
     CheckConfig,
-)
-from toptail.lab.check.environments import TaskEnvironment, task_environment
-from toptail.lab.check.inputs import Data, Scorers, check_scorers, task_dataset
-from toptail.lab.check.judge import (
-    Judge,
-    JudgedValues,
-    JudgeInputs,
-    best_judge,
-    judge_of,
-    score_pools,
+    Data,
+    Scorers,
+    check_scorers,
+    task_dataset,
 )
 from toptail.lab.check.result import CheckResult, SourceResult
 from toptail.lab.check.verdicts import (
@@ -51,8 +65,7 @@ from toptail.lab.check.verdicts import (
 from toptail.lab.environments.protocol import Floats
 from toptail.lab.environments.rollout import RolloutRules
 from toptail.lab.proposals.untrained import NearData, local_rows, support_distance
-from toptail.lab.scorers.ascent import Ascent
-from toptail.lab.scorers.base import Scorer
+from toptail.lab.scorers.base import Ascent, Scorer
 from toptail.lab.scorers.user import fresh_modules
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray

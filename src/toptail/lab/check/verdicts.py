@@ -10,7 +10,7 @@ from typing import Any, Final
 from toptail.audit.settings import Rule
 from toptail.audit.verdict import LEAST_CLUSTERS
 from toptail.lab.check.closed_loop import BASELINE, Recorded
-from toptail.lab.check.config import ASCENT
+from toptail.lab.check.inputs import ASCENT
 from toptail.report.text import join, number, with_interval
 
 CLOSED_LOOP_RULE: Final = (

@@ -25,8 +25,8 @@ from toptail.lab.critics.base import (
 )
 from toptail.lab.critics.networks import Stack, flat_rows
 from toptail.lab.training.batches import with_numbers
+from toptail.lab.training.data import GoalSampling, OfflineData
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_steps
-from toptail.lab.training.offline import GoalSampling, OfflineData
 from toptail.progress import Tick
 
 CHUNK = 500

@@ -17,9 +17,8 @@ from toptail.lab.critics.base import TARGET, Params
 from toptail.lab.proposals.denoiser import Diffusion, denoise, path, row_keys
 from toptail.lab.training.checkpoints import load_params
 from toptail.lab.training.config import LearnerConfig
-from toptail.lab.training.offline import GoalSampling, OfflineData
-from toptail.lab.training.run_files import PARAMS, read_run
-from toptail.lab.training.runs import invalid_reason, stored_config
+from toptail.lab.training.data import GoalSampling, OfflineData
+from toptail.lab.training.runs import PARAMS, invalid_reason, read_run, stored_config
 from toptail.stats.resample import bootstrap_sums, cluster_sums, percentile_interval
 
 Rows: TypeAlias = NDArray[np.float32]

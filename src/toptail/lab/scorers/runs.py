@@ -19,7 +19,7 @@ from toptail.lab.critics.registry import CRITICS, entry, without_settings
 from toptail.lab.scorers.base import Rows, Scorer, Towards
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.training.config import RunConfig, labelled
-from toptail.lab.training.run_files import RECORD, Run, differences, read_run, run_folder
+from toptail.lab.training.runs import RECORD, Run, differences, read_run, run_folder
 
 if TYPE_CHECKING:
     from toptail.lab.critics.base import TrainedCritic
@@ -73,7 +73,7 @@ class RunScore:
         self, states: Rows, actions: Rows, goals: Rows, steps: int, rate: float
     ) -> tuple[Rows, Rows]:
         """Gradient ascent from actions ``[n, starts, a]``: where it ends, and the scores there."""
-        from toptail.lab.scorers.ascent import climber
+        from toptail.lab.scorers.base import climber
 
         critic, n = self._critic(), len(states)
         climb = climber(critic.critic, self.readout, steps, rate)

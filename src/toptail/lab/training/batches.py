@@ -25,19 +25,22 @@ import numpy as np
 from toptail.errors import InputError
 from toptail.lab.critics.base import Batch, Info, Params
 from toptail.lab.training.checkpoints import arrays_of, find_checkpoints, save_checkpoint
-from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_steps
-from toptail.lab.training.offline import OfflineData
-from toptail.lab.training.programs import (
+from toptail.lab.training.data import OfflineData
+from toptail.lab.training.loop import (
+    TrainConfig,
+    TrainState,
     check_fits,
     free_bytes,
+    init_state,
     keys_of,
     program_bytes,
+    run_steps,
     shapes_of,
     take_row,
     width,
     with_twin,
 )
-from toptail.lab.training.run_files import digest
+from toptail.lab.training.runs import digest
 from toptail.progress import Tick
 
 CHUNK = 500

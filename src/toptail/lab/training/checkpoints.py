@@ -25,7 +25,7 @@ from toptail.io.files import atomic, entries, sha256, staged_folder
 from toptail.io.json_files import read_object, write_json
 from toptail.lab.critics.base import Params
 from toptail.lab.training.loop import TrainState
-from toptail.lab.training.run_files import digest
+from toptail.lab.training.runs import digest, read_tensors
 
 Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
 
@@ -45,9 +45,8 @@ def save_params(path: Path, params: Params) -> None:
 
 def load_params(path: Path) -> Params:
     """Read a parameter tree back, bit for bit."""
-    with refusing(path, "cannot be read as a safetensors checkpoint", "train the critic again"):
-        params: Params = unflatten_dict(load_file(path), sep="/")  # type: ignore[no-untyped-call]
-        return params
+    params: Params = unflatten_dict(read_tensors(path), sep="/")  # type: ignore[no-untyped-call]
+    return params
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args, get_type_
 
 from toptail.errors import InputError, check_whole, option
 from toptail.lab.critics.registry import label_of, split_label
-from toptail.lab.training.run_files import digest
+from toptail.lab.training.runs import digest
 
 if TYPE_CHECKING:
     from toptail.lab.critics.base import Critic, Learner
@@ -90,8 +90,8 @@ class LearnerConfig(ABC):
 
     def _changed(self) -> tuple[tuple[str, Any], ...]:
         """The settings that change the learner or its goals, sorted by name."""
-        from toptail.lab.critics.full import setting_values
-        from toptail.lab.training.offline import GoalSampling
+        from toptail.lab.critics.registry import setting_values
+        from toptail.lab.training.data import GoalSampling
 
         given = dict(self.settings)
         object.__setattr__(self, "settings", ())
@@ -113,8 +113,8 @@ class LearnerConfig(ABC):
     @cached_property
     def training(self) -> TrainConfig:
         """Learner, optimizer and sampler, for the training loop."""
+        from toptail.lab.training.data import GoalSampling
         from toptail.lab.training.loop import TrainConfig
-        from toptail.lab.training.offline import GoalSampling
 
         goals = {name: value for name, value in self.settings if name in GOALS}
         sampling = GoalSampling(gamma=self.gamma, reward=self.reward, **goals)
@@ -159,7 +159,7 @@ class RunConfig(LearnerConfig):
 
     def build(self) -> Critic:
         """The critic with its settings."""
-        from toptail.lab.critics.full import full_size
+        from toptail.lab.critics.registry import full_size
 
         shared = {"bfloat16": self.bfloat16, "gamma": self.gamma}
         own = {name: value for name, value in self.settings if name not in GOALS}
@@ -321,7 +321,7 @@ class RunOptions(RunSize):
 
     @staticmethod
     def _require_effect(configs: Sequence[RunConfig], given: set[str]) -> None:
-        from toptail.lab.critics.full import setting_values
+        from toptail.lab.critics.registry import setting_values
 
         known = {"gamma", "depth"}  # gamma is a setting of every sampler, depth a part of hidden
         for learner in (config.build() for config in configs):

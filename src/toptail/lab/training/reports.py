@@ -21,7 +21,7 @@ from matplotlib.ticker import EngFormatter
 
 from toptail.errors import InputError, option
 from toptail.io.files import atomic
-from toptail.lab.training.run_batch import BatchProgress, Watch
+from toptail.lab.training.session import BatchProgress, Watch
 from toptail.report.style import NEUTRAL, SETTINGS, line_style, new_figure
 
 Line: TypeAlias = Mapping[str, float | None]

@@ -12,7 +12,6 @@ import numpy as np
 from toptail.io.json_files import write_json
 from toptail.lab.critics.base import Params
 from toptail.lab.critics.embedding import EmbeddingCritic
-from toptail.lab.store.folder import RunFolder
 from toptail_paper.controlled.cells import training_data, unit_of
 from toptail_paper.controlled.config import StudyConfig
 from toptail_paper.controlled.evaluate import Pools
@@ -40,6 +39,7 @@ from toptail_paper.controlled.theory.support import (
     region_outside_disk,
 )
 from toptail_paper.controlled.trainings import cells_of
+from toptail_paper.study.store import RunFolder
 
 MARGIN = 100.0
 """M of the inflation construction: the score the bad region is lifted to."""

@@ -15,20 +15,18 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.io.files import sha256
 from toptail.io.json_files import read_json, write_json
-from toptail.lab.check.environments import TaskEnvironment
+from toptail.lab.check.closed_loop import TaskEnvironment
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.critics.registry import MAIN, split_readout
 from toptail.lab.proposals.actor import TrainedActor, train_actor
 from toptail.lab.proposals.diffusion import DiffusionPolicy, load_policy
-from toptail.lab.store.units import plain, require_fit
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.training.checkpoints import save_params
-from toptail.lab.training.offline import OfflineData, device_data
-from toptail.lab.training.run_files import Run, read_run, run_folder
-from toptail.lab.training.runs import load_run, require_data
+from toptail.lab.training.data import OfflineData, device_data
+from toptail.lab.training.runs import Run, load_run, read_run, require_data, run_folder
 from toptail.progress import Tick, no_tick
 from toptail.stats.best_of_k import Floats
 from toptail_paper.selection.deployment.config import DeploymentConfig, SpreadConfig
@@ -41,6 +39,7 @@ from toptail_paper.selection.deployment.episodes import (
     success,
 )
 from toptail_paper.selection.deployment.search import EXACT, search_episodes
+from toptail_paper.study.store import plain, require_fit
 
 
 @dataclass(frozen=True, eq=False)

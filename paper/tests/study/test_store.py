@@ -11,7 +11,7 @@ import pytest
 
 from toptail.errors import InputError
 from toptail.io.arrays import read_arrays, write_arrays
-from toptail.lab.store.units import Stale, Stored, columns, fitting, need
+from toptail_paper.study.store import Stale, Stored, columns, fitting, need
 
 INPUTS: dict[str, Any] = {"draws": "ab", "sizes": (1, 2)}
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-from toptail.jobs.job import Job, Resources
+from toptail.jobs.job import Job
 from toptail.lab.critics.registry import split_label
 from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion import DiffusionRun
-from toptail.lab.tasks.files import TaskDataset, load
+from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.training.config import (
-    LearnerConfig,
     RunConfig,
     checkpoint_every,
     keep_compiled,
@@ -22,13 +20,9 @@ from toptail.lab.training.config import (
     log_every,
     on_gpu,
 )
-from toptail.lab.training.run_batch import Watch
-from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
-from toptail.lab.training.runs import find_fault
-from toptail.lab.training.session import train_runs
-from toptail.lab.training.task_data import TaskData
-
-_OF_THE_DEVICE: Final = ("bfloat16", "log_every")
+from toptail.lab.training.data import TaskData
+from toptail.lab.training.runs import Run
+from toptail.lab.training.session import TrainingJob, Watch, train_runs
 
 Settings: TypeAlias = tuple[tuple[str, Any], ...]
 
@@ -74,51 +68,6 @@ class TrainingSettings:
         """What all runs share."""
         shared = {"batch_size": self.batch_size, "learning_rate": self.learning_rate}
         return {**shared, "bfloat16": on_gpu(), "log_every": log_every()}
-
-
-@dataclass(frozen=True)
-class TrainingJob:
-    """One configuration with its seeds: what one call of the trainer does."""
-
-    config: LearnerConfig
-    """What to train."""
-
-    seeds: tuple[int, ...]
-    """One run each, all trained together."""
-
-    out: Path
-    """Runs go to ``out/TASK/CRITIC/seed-N``."""
-
-    def piece(self, source: str, every: int, command: str = "") -> Job:
-        """The training as a piece of a command, on the data set of this name or path.
-
-        Precision and lines of metrics follow from the device, of which a list knows nothing.
-        """
-        home = self.out / self.config.task / self.config.name
-        content = {k: v for k, v in self.config.content.items() if k not in _OF_THE_DEVICE}
-
-        def work() -> None:
-            keep_compiled()
-            data = TaskData.place(load(source), [self.config], len(self.seeds))
-            train_runs(
-                self.config, data, self.seeds, self.out, checkpoint_every=every, command=command
-            )
-
-        return Job(
-            name=f"train {home}",
-            content={"config": content, "seeds": list(self.seeds), "data": source},
-            home=self.out,
-            outputs=[run_folder(home, seed) for seed in self.seeds],
-            work=work,
-            done=lambda: not self.missing(),
-            resources=Resources(1.0, 1.0 if on_gpu() else 0.0),
-        )
-
-    def missing(self) -> bool:
-        """Whether a seed has no finished and valid run, whatever its settings are."""
-        home = self.out / self.config.task / self.config.name
-        folders = [run_folder(home, seed) for seed in self.seeds]
-        return any(not (f / RECORD).is_file() or find_fault(read_run(f)) for f in folders)
 
 
 def task_pieces(
