@@ -224,7 +224,8 @@ def test_every_stage_of_a_maze_is_called_in_order(
     for name in ("make_queries", "make_pools", "judge_reference", "judge_ways"):
         monkeypatch.setattr(run_module, name, note(name))
     monkeypatch.setattr(run_module, "critic_scorers", note("critic_scorers", ["scorer"]))
-    monkeypatch.setattr(run_module, "score_critics", note("score_critics"))
+    for name in ("score_critics", "score_trivial"):
+        monkeypatch.setattr(run_module, name, note(name))
     monkeypatch.setattr(RolloutStage, "audit", note("rollouts"))
     monkeypatch.setattr(deployment.Deployment, "run", note("deployment"))
     monkeypatch.setattr(Stages, "_trained", lambda *_: ["tdq"])
@@ -232,7 +233,7 @@ def test_every_stage_of_a_maze_is_called_in_order(
     assert Stages(study, toy_dataset()).run() == []
     assert called == [
         *("make_queries", "make_pools", "judge_reference", "judge_ways", "judge_ways"),
-        *("critic_scorers", "score_critics", "rollouts", "deployment"),
+        *("critic_scorers", "score_critics", "score_trivial", "rollouts", "deployment"),
     ]
     with pytest.raises(InputError, match="no stage 'weather'"):
         Stages(study, toy_dataset()).run(["weather"])
@@ -368,6 +369,6 @@ def test_the_docs_code_runs_as_it_stands(
     exec(table, {})
     assert (data.parent / "pools.parquet").is_file()
     rows = read_json(data.parent / "runs/selection/walks/tables/fixed-query.json")["rows"]["walks"]
-    assert set(rows) == {"my_critic", "straight"}
+    assert set(rows) == {"my_critic", "towards", "likely", "random"}
     assert rows["my_critic"]["crow/tau_b_64"]["mean"] > 0.5  # both look for the nearest way
     assert "Report:" in capsys.readouterr().out

@@ -40,6 +40,7 @@ from toptail_paper.selection.stages import (
     make_queries,
     runs_in_training,
     score_critics,
+    score_trivial,
 )
 from toptail_paper.selection.study import UserInputs
 from toptail_paper.study.store import Stored
@@ -60,6 +61,7 @@ def done(tmp_path_factory: pytest.TempPathFactory, runs: Path) -> Selection:
     queries, pools = start(study)
     judge_reference(study, queries, pools)
     score_critics(study, queries, pools, critic_scorers(study, ["raw", "two_head_joint"]))
+    score_trivial(study, queries, pools)
     return study
 
 
@@ -117,6 +119,7 @@ def test_every_stage_leaves_its_file(done: Selection) -> None:
         "pools.npz",
         "queries.npz",
         "scale.json",
+        "scores/likely.npz",
         "scores/two_head_joint.f_cos@42.npz",
         "scores/two_head_joint@42.npz",
         "values/reference.npz",
@@ -448,7 +451,7 @@ def test_a_maze_with_teleports_does_without_the_judges_that_do_not_know_it(
             "No deployment checks",
         ),
     ]
-    assert list(study.folder.columns()) == ["mine"]
+    assert list(study.folder.columns()) == ["likely", "mine", "straight"]
 
 
 def test_the_judges_that_know_the_ways_are_for_pointmaze(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def study(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_a_critic_that_comes_later_costs_its_own_rollouts_alone(study: Selection) -> None:
     name, folder = study.config.task, study.folder
     first = Stored.read(folder.rollouts)
-    assert first.arrays["returns"].shape == (6, 4, 2)
+    assert first.arrays["returns"].shape == (6, 5, 2)
     assert study.runs is not None
     write_walker_run(name, "cosine", 42, study.runs)
     told: list[str] = []
@@ -145,7 +145,7 @@ def test_a_critic_that_comes_later_costs_its_own_rollouts_alone(study: Selection
     assert Stages(later, walked(name)).run(["scores", "rollouts"]) == []
     second = Stored.read(folder.rollouts)
     names = [str(each) for each in second.arrays["selectors"]]
-    assert names == ["cosine", "raw", "tdq", "reference", "logged"]
+    assert names == ["cosine", "likely", "raw", "tdq", "reference", "logged"]
     known = {
         (query, candidate)
         for array in ("candidate", "random_candidate")

@@ -15,7 +15,7 @@ from toptail_paper.selection.measure import Resampled, by_query
 from toptail_paper.selection.results import INDEPENDENT
 from toptail_paper.selection.rollout_data import RANDOM, agreement
 from toptail_paper.selection.specs import TABLES
-from toptail_paper.study.naming import is_circular
+from toptail_paper.study.naming import TRIVIAL, is_circular
 from toptail_paper.study.tables import StoredCell, cell, with_more
 
 ROLLOUTS = "rollouts"
@@ -169,7 +169,8 @@ def _rollout_row(data: TaskSelection, deltas: Mapping[str, StoredCell]) -> dict[
         row[f"half_width/{name}"] = cell({NO_SEED: widths[name]})
         if delta["variance_ratio"] is not None:
             row[f"variance_ratio/{name}"] = cell({NO_SEED: delta["variance_ratio"]})
-    widest, e_min = max(widths, key=lambda name: widths[name]), data.declared["e_min"]
+    deciding = [name for name in widths if name not in TRIVIAL] or list(widths)
+    widest, e_min = max(deciding, key=lambda name: widths[name]), data.declared["e_min"]
     powered, alike = widths[widest] < e_min, data.rollouts is not None and data.rollouts.alike == 1
     advice = "" if powered else f"'{widest}' is known too loosely: roll out more queries"
     if alike:

@@ -91,6 +91,19 @@ class Judged:
             pool_regret=by_query(normalized_regret(value[:, -1], top, mean), queries),
         )
 
+    @classmethod
+    def of_random(cls, pools: JudgedPools) -> Judged:
+        """A random pick, in expectation: the mean candidate at every K, and no order."""
+        top, mean = pools.flat.max(axis=1), pools.flat.mean(axis=1)
+        regret = normalized_regret(mean, top, mean)
+        return cls(
+            tau_b=by_query(np.where(np.isnan(regret), np.nan, 0.0), len(pools.values)),
+            value=np.repeat(pools.random[:, None], len(pools.k), axis=1),
+            oracle=pools.oracle,
+            random=pools.random,
+            pool_regret=by_query(regret, len(pools.values)),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Picked:

@@ -23,6 +23,7 @@ from toptail.stats import spearman
 from toptail.stats.best_of_k import Floats
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.pools import CandidatePools
+from toptail_paper.study.naming import TRIVIAL
 from toptail_paper.study.store import Stored
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap, summary
 
@@ -114,15 +115,16 @@ def power(audit: RolloutAudit, e_min: float, resamples: int = 10_000) -> dict[st
         \big)
 
     with means over repetitions; the paired 95 % interval resamples whole trajectories. The
-    audit is admitted if every selector's half-width is below ``e_min``, unless all rollouts
-    returned the same, which is no measurement. ``variance_ratio`` is what common random numbers
-    gain: the variance over repetitions of the difference, had its two sides seen independent
-    noise, over the variance that it has. ``largest_half_width`` is None where not computable;
+    audit is admitted if every selector's half-width is below ``e_min`` (trivial scores have no say
+    in it), unless all rollouts returned the same, which is no measurement. ``variance_ratio`` is
+    what common random numbers gain: the variance over repetitions of the difference, had its two
+    sides seen independent noise, over the variance that it has. ``largest_half_width`` is None
+    where not computable;
     ``selectors`` has what `picks_content` says of each pair.
     """
     result = picks_content(audit.picks(), baseline=RANDOM, resamples=resamples)
     pairs = {row["a"]: row for row in result["comparisons"] if row["b"] == RANDOM}
-    widths = [row["half_width"] for row in pairs.values()]
+    widths = [row["half_width"] for name, row in pairs.items() if name not in TRIVIAL]
     known = bool(widths) and all(width is not None for width in widths)
     largest = max(widths) if known else None
     return {

@@ -41,9 +41,11 @@ from toptail_paper.selection.stages import (
     make_queries,
     runs_in_training,
     score_critics,
+    score_trivial,
 )
 from toptail_paper.selection.study import UserInputs
 from toptail_paper.study.ideals import ideal_scorers
+from toptail_paper.study.naming import TRIVIAL
 from toptail_paper.study.results import note
 from toptail_paper.study.training import TrainingSettings, train_missing
 
@@ -141,7 +143,7 @@ class Stages:
     @cached_property
     def user_scorers(self) -> list[Scorer]:
         """The user's own scorers."""
-        reserved = (*RESERVED, *IDEALS)
+        reserved = (*RESERVED, *IDEALS, *TRIVIAL)
         return user_scorers(self.inputs.scorers, reserved, self.study.folder.columns())
 
     @cached_property
@@ -240,6 +242,7 @@ class Stages:
                 "There is nothing to score with: name the folder of trained critics with "
                 f"{option('runs')}, or a critic of your own with {option('scorer')}."
             )
+        score_trivial(self.study, self.queries, self.pools)
         return waiting
 
     def _ideals(self) -> str:

@@ -44,6 +44,7 @@ from toptail_paper.selection.pools import (
     draw_pools,
     pools_header,
 )
+from toptail_paper.selection.trivial import trivial_scores
 from toptail_paper.study.results import note, note_critics, note_data
 from toptail_paper.study.store import Stored, fitting, need, plain, require_fit
 
@@ -249,6 +250,18 @@ def score_critics(
             _score_norms(study, queries, pools, scorer)
         study.tick("scores", (i + 1) / len(scorers))
     return paths
+
+
+def score_trivial(study: Selection, queries: FrozenQueries, pools: CandidatePools) -> None:
+    """Store the scores that need no training, as columns beside those of critics."""
+    made_from = study.made_from(queries, pools)
+    for name, (formula, score) in trivial_scores(study.config.task).items():
+        header = {**made_from, "origin": {"score": formula}}
+
+        def scored(header: dict[str, Any] = header, score: Any = score) -> Stored:
+            return Stored(header, {"scores": score(queries, pools)})
+
+        need(study.folder.scores(name), header, scored)
 
 
 def _score_norms(

@@ -17,9 +17,10 @@ from toptail.progress import Tick, no_tick
 from toptail.stats import best_of_k
 from toptail.stats.best_of_k import Floats
 from toptail_paper.selection.files import REFERENCE
-from toptail_paper.selection.load import TaskSelection
+from toptail_paper.selection.load import NO_SEED, TaskSelection
 from toptail_paper.selection.measure import Judged, Mask, Picked, Resampled, by_query
 from toptail_paper.selection.results import SelectionMetric
+from toptail_paper.selection.rollout_data import RANDOM
 from toptail_paper.selection.specs import TABLES
 from toptail_paper.study.naming import is_circular
 from toptail_paper.study.search_error import (
@@ -59,14 +60,24 @@ class MeasuredPicks:
                 self.judged[judge, column] = Judged.of(scores, pools[judge])
             self.picked[column] = Picked.of(scores, data.on_support, data.support_distance, data.k)
             tick("measuring the picks", (done + 1) / len(data.scores))
+        for judge, of_judge in pools.items():
+            self.judged[judge, RANDOM] = Judged.of_random(of_judge)
 
     @cached_property
     def rows(self) -> dict[str, dict[str, StoredCell]]:
-        """Scorer -> metric -> cell, without the rollouts."""
-        return {name: self._row(name, columns) for name, columns in self.data.critics.items()}
+        """Scorer -> metric -> cell, without the rollouts; a random pick is the last one."""
+        rows = {
+            name: self._picked_cells(columns) | self._judged_row(name, columns)
+            for name, columns in self.data.critics.items()
+        }
+        base = self.means.mean(next(iter(self.picked.values())).base_rate)
+        picked = {"off_support_rate": base, "base_rate": base, "off_over_base": base / base}
+        rows[RANDOM] = {name: self.means.cell({NO_SEED: x}) for name, x in picked.items()}
+        rows[RANDOM] |= self._judged_row(RANDOM, {NO_SEED: RANDOM})
+        return rows
 
-    def _row(self, name: str, columns: Mapping[int, str]) -> dict[str, StoredCell]:
-        cells = self._picked_cells(columns)
+    def _judged_row(self, name: str, columns: Mapping[int, str]) -> dict[str, StoredCell]:
+        cells: dict[str, StoredCell] = {}
         for judge in self.data.judges:
             marks = {"circular": True} if judge == REFERENCE and is_circular(name) else {}
             for group, keep in self.data.slices.items():

@@ -25,6 +25,13 @@ PAPER_TASKS: Final = {
 }
 """The paper's eight tasks, in its order, and the data set that each stands for here."""
 
+TRIVIAL: Final = {
+    "straight": "Straight line to the goal",
+    "likely": "Most likely action",
+    "random": "Random pick",
+}
+"""Selection without a critic, and its names in tables."""
+
 TRAINED: Final = "_trained/"
 """``raw_trained/cosine``: the raw critic's embeddings, read as a cosine."""
 
@@ -39,20 +46,23 @@ def scorer_name(scorer: str) -> str:
         settings = settings_words(training)
         more = f" ({settings})" if settings else ""
         return f"{without_settings(training).capitalize()}-trained{more}, {words}"
-    return title(scorer)
+    return TRIVIAL.get(scorer) or title(scorer)
 
 
 def in_order(scorers: Iterable[str]) -> list[str]:
-    """The paper's critics first, each with its variants after it, ideal critics last.
+    """The paper's critics first, each with its variants after it; trivial scores, ideals last.
 
     Readouts stand in the order of their trainings, ‖φ‖ alone as each training's last.
     """
+    trivial = list(TRIVIAL)
 
-    def place(scorer: str) -> tuple[bool, int, bool, bool]:
+    def place(scorer: str) -> tuple[bool, int, int, bool, bool]:
         training, _, scalar = scorer.partition(TRAINED)
         critic = without_settings(training)
         known = MAIN.index(critic) if critic in MAIN else len(MAIN)
-        return scorer in IDEALS, known, critic != training, scalar == "phi_norm"
+        variant, norm = critic != training, scalar == "phi_norm"
+        after = 1 + trivial.index(scorer) if scorer in TRIVIAL else 0
+        return scorer in IDEALS, after, known, variant, norm
 
     return sorted(dict.fromkeys(scorers), key=place)
 
