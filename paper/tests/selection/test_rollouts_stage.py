@@ -85,10 +85,11 @@ def test_the_stage_rolls_out_the_picks_of_the_stored_scores(runs: Path, tmp_path
     score_critics(study, queries, pools, [scorer("right@42", 1.0), scorer("left", -1.0)])
     score_critics(study, queries, pools, [scorer("right@43", -1.0)])  # another training seed
     audit = RolloutStage(study, queries, pools, DATA.val).audit(most_per_group=2)
-    assert audit.selectors == ("left", "right", "logged")
+    assert audit.selectors == ("left", "right@42", "right@43", "logged")
     first = pools.actions[audit.query, 0, :, 0]
     np.testing.assert_array_equal(audit.candidate[:, 0], first.argmin(axis=1))
     np.testing.assert_array_equal(audit.candidate[:, 1], first.argmax(axis=1))
+    np.testing.assert_array_equal(audit.candidate[:, 2], audit.candidate[:, 0])
     assert 0 < audit.returns.max() < 1
     header = Stored.read(study.folder.rollouts).header
     assert header["policy"] == pools.header["proposal"]["params_sha256"]

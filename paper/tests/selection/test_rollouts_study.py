@@ -24,6 +24,7 @@ from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.pools import JudgedPicks
 from toptail_paper.selection import rollouts as rollout_store
 from toptail_paper.selection.config import RolloutSettings
+from toptail_paper.selection.judge_tables import rollout_cells
 from toptail_paper.selection.rollout_data import (
     RANDOM,
     RolloutAudit,
@@ -140,12 +141,34 @@ def test_selectors_maximize_the_first_pool_without_the_logged_action() -> None:
     given = {"raw@42": scores, "raw@43": -scores, "mine": -scores, "td_mean@42": scores}
     picks = selector_picks(given, values)  # a factored critic is not rolled out
     assert {name: pick.tolist() for name, pick in picks.items()} == {
-        "raw": [1, 0],
+        "raw@42": [1, 0],
+        "raw@43": [0, 2],
         "mine": [0, 2],
         "reference": [0, 2],
     }
-    with pytest.raises(InputError, match="'random' cannot be the selector"):
+    with pytest.raises(InputError, match="'random' cannot be a selector"):
         selector_picks({"random": scores}, None)
+
+
+def test_a_critics_gain_is_the_mean_over_its_training_seeds(
+    queries: FrozenQueries, picks: dict[str, IntArray], tmp_path: Path
+) -> None:
+    seeds = {"raw@42": picks["good"], "raw@43": picks["bad"], "mine": picks["good"]}
+    audit = judge_by_rollouts(tmp_path, world(queries), seeds, replace(SETTINGS, e_min=9.0))
+    assert audit.selectors == ("raw@42", "raw@43", "mine", "logged")
+    random = audit.random_returns.mean(axis=(1, 2))
+    expected = [(audit.returns[:, i].mean(axis=1) - random).mean() for i in range(2)]
+    gains = audit.gains()
+    np.testing.assert_allclose([gains["raw"][42], gains["raw"][43]], expected)
+    assert expected[0] > expected[1]
+    compared = power(audit, 9.0)["selectors"]
+    assert compared["raw"]["difference"] == pytest.approx(np.mean(expected))
+    assert compared["mine"]["difference"] == pytest.approx(gains["mine"][None])
+    cells = rollout_cells(
+        {"comparisons": [row | {"a": name, "b": "random"} for name, row in compared.items()]}, gains
+    )
+    assert cells["raw"]["seeds"] == {"42": pytest.approx(expected[0]),
+                                       "43": pytest.approx(expected[1])}  # fmt: skip
 
 
 def test_an_audit_is_the_formula_in_every_cell(

@@ -288,7 +288,7 @@ def comparison(a: str, difference: float, half_width: float | None) -> dict[str,
 
 def test_rollouts_are_powered_only_if_the_widest_is(measured: MeasuredPicks) -> None:
     def verdict(*rows: dict[str, Any]) -> dict[str, Any]:
-        deltas = rollout_cells({"comparisons": rows}, 42)
+        deltas = rollout_cells({"comparisons": rows})
         content = judges_table(measured.data, measured.means, deltas)
         return dict(content["rows"]["PointMaze"]["rollouts"]["largest_half_width"])
 
@@ -303,11 +303,11 @@ def test_rollouts_are_powered_only_if_the_widest_is(measured: MeasuredPicks) -> 
 def test_rollout_cells_say_whether_the_interval_excludes_zero() -> None:
     rows = [comparison("tdq", 0.02, 0.01), comparison("raw", 0.005, 0.01)]
     other = comparison("tdq", 0.5, 0.01) | {"b": "raw"}
-    cells = rollout_cells({"comparisons": [*rows, other]}, 42)
+    cells = rollout_cells({"comparisons": [*rows, other]})
     assert cells["tdq"]["mean"] == 0.02
     assert cells["tdq"]["ci_excludes_zero"]
     assert not cells["raw"]["ci_excludes_zero"]
-    assert rollout_cells(None, 42) == {}
+    assert rollout_cells(None) == {}
 
 
 def test_deployment_pools_the_episodes_of_all_seeds(tmp_path: Path) -> None:
@@ -348,13 +348,13 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
 def test_rollouts_of_other_candidates_or_other_picks_are_refused(tmp_path: Path) -> None:
     stages = Stages(tmp_path, per_group=2)
     stages.score("mine@42", stages.value)
-    stages.roll_out({"mine": 0.1, "logged": 0.0})
+    stages.roll_out({"mine@42": 0.1, "logged": 0.0})
     (stages.path / "picks.parquet").write_bytes(b"left behind by an earlier call")
     picks = read_selection(stages.path).picks
     assert picks is not None
     assert picks.selector.to_pylist() == ["mine", "logged", "random"]
     stages.score("mine@42", -stages.value)
-    with pytest.raises(InputError, match=r"rollouts\.npz holds rollouts of other picks of 'mine'"):
+    with pytest.raises(InputError, match=r"rollouts\.npz holds rollouts of other picks of 'mine@"):
         read_selection(stages.path)
     stages.score("mine@42", stages.value)
     stored = Stored.read(stages.folder.rollouts)

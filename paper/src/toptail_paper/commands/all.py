@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -155,7 +155,7 @@ class All(JobFlags):
         yield collected
 
         trainings = {}
-        for critic, seeds in self._trainings(name, settings.also):
+        for critic, seeds in self._trainings(settings):
             words = ["train", "--task", name, "--out", str(self._runs), "--critics", critic]
             words += ["--seeds", ",".join(map(str, seeds)), "--steps", str(self._steps(name))]
             home = self._runs / name / label_of(*split_label(critic))
@@ -167,7 +167,7 @@ class All(JobFlags):
         every = [job.id for job in trainings.values()]
         yield from first
         if task.is_maze:
-            yield from self._selection(name, label, [job.id for job in first], every)
+            yield from self._selection(label, settings, [job.id for job in first], every)
         yield from (job for job in trainings.values() if job not in first)
         folder = self.out / "semantics"
         words = ["study", "semantics", "--task", name, "--runs", str(self._runs)]
@@ -182,11 +182,12 @@ class All(JobFlags):
         usual = own.steps if parse_name(name).is_maze else own.play_steps
         return usual if self.steps is None else self.steps
 
-    def _trainings(self, name: str, also: Sequence[str]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def _trainings(self, settings: MainSettings) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Critics and behaviour model of a task with their seeds; first what others wait for."""
         from toptail_paper.selection.config import SelectionConfig
         from toptail_paper.semantics.config import SemanticsConfig
 
+        name, also = settings.data, settings.also
         task = parse_name(name)
         semantics, selection = SemanticsConfig((name,)), SelectionConfig.for_task(name)
         seeds = semantics.seeds
@@ -196,16 +197,18 @@ class All(JobFlags):
         yield BEHAVIOUR, semantics.diffusion_seeds
         yield "tdq", (*seeds, semantics.oracle_seed, *selection.reference.seeds)
         yield from ((critic, seeds) for critic in reversed(MAIN) if critic != "tdq")
-        if not self.no_two_heads:
+        if settings.two_heads and not self.no_two_heads:
             yield from ((critic, seeds) for critic in critics_in("two_head"))
         yield from ((critic, seeds) for critic in (*also, *CONTROLS.get(task.family, ())))
 
     def _selection(
-        self, name: str, label: str, first: list[str], every: list[str]
+        self, label: str, settings: MainSettings, first: list[str], every: list[str]
     ) -> Iterator[Job]:
         """The stages of the selection study, as early as what they need exists."""
+        name = settings.data
         folder = self.out / "selection" / name
         study = ["study", "selection", "--task", name, "--runs", str(self._runs)]
+        study += ["--rollout-queries", str(settings.rollout_queries)]
         study += ["--out", str(folder.parent), "--stage"]
         main = [folder / "scores" / f"{critic}@42.npz" for critic in MAIN]
         scored = self._job(f"selection {label}", [*study, FIRST_STAGES], first, main, gpu=True)
@@ -216,7 +219,7 @@ class All(JobFlags):
         )
         yield rolled
         before = [scored.id, rolled.id]
-        if not self.no_deployment:
+        if settings.deployment and not self.no_deployment:
             files = [folder / "deployment" / f"{each}.json" for each in ("actors", "closed_loop")]
             words = [*study, "deployment"]
             deployed = self._job(f"deployment {label}", words, [scored.id], files, gpu=True)

@@ -13,7 +13,7 @@ from toptail_paper.selection.files import CRITERIA, REFERENCE
 from toptail_paper.selection.load import NO_SEED, TaskSelection
 from toptail_paper.selection.measure import Resampled, by_query
 from toptail_paper.selection.results import INDEPENDENT
-from toptail_paper.selection.rollout_data import RANDOM, agreement
+from toptail_paper.selection.rollout_data import RANDOM, TRAINING_SEED, agreement
 from toptail_paper.selection.specs import TABLES
 from toptail_paper.study.naming import TRIVIAL, is_circular
 from toptail_paper.study.tables import StoredCell, cell, with_more
@@ -31,16 +31,22 @@ def reference_admission(data: TaskSelection, judge: str = REFERENCE) -> dict[str
     return admission(data.members(judge), data.group, data.trajectory, rng=rng, **criteria)
 
 
-def rollout_cells(audited: Mapping[str, Any] | None, seed: int) -> dict[str, StoredCell]:
-    """Selector -> its gain over a random candidate in the simulator.
+def rollout_cells(
+    audited: Mapping[str, Any] | None,
+    by_seed: Mapping[str, Mapping[int | None, float]] | None = None,
+) -> dict[str, StoredCell]:
+    """Scorer -> its gain over a random candidate in the simulator.
 
-    ``seed`` is the training seed whose critics picked.
+    ``by_seed`` has the gains of each training seed, of which ``audited`` has the mean.
     """
+    seeds = by_seed or {}
     found: dict[str, StoredCell] = {}
     for row in audited["comparisons"] if audited is not None else ():
         if row["b"] == RANDOM:
             known = row["low"] is not None
-            found[row["a"]] = cell({seed: row["difference"]}) | {
+            gains = seeds.get(row["a"], {})
+            trained = {seed: gain for seed, gain in gains.items() if seed is not None}
+            found[row["a"]] = cell(trained or {TRAINING_SEED: row["difference"]}) | {
                 "low": row["low"],
                 "high": row["high"],
                 "half_width": row["half_width"],

@@ -60,7 +60,7 @@ class PlannedRollouts:
 
 
 def first_pools(data: TaskSelection) -> ScoredPools:
-    """The audited pool of every query, with the scorers that are rolled out and a cheap judge."""
+    """The audited pool of every query, with the first seed of each scorer and a cheap judge."""
     columns = audited_columns(data.scores)
     if not columns:
         raise InputError(
@@ -68,7 +68,7 @@ def first_pools(data: TaskSelection) -> ScoredPools:
         )
     shape = len(data.group), data.size
     return ScoredPools.from_arrays(
-        {name: data.scores[column][:, POOL, :-1] for name, column in columns.items()},
+        {name: data.scores[first][:, POOL, :-1] for name, (first, *_) in columns.items()},
         {_VALUE: np.full(shape, np.nan)} | _cheap_values(data),
         query=np.arange(shape[0]),
         cluster=data.trajectory,

@@ -18,7 +18,7 @@ from toptail.lab.critics.registry import IDEALS, names
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.pools import JudgedPicks
-from toptail.pools.columns import split_seed
+from toptail.pools.columns import group_seeds, split_seed
 from toptail.stats import spearman
 from toptail.stats.best_of_k import Floats
 from toptail_paper.selection.files import REFERENCE
@@ -47,7 +47,8 @@ class RolloutAudit:
     group: NDArray[np.str_]
     """Distance group of each, ``[A]``."""
     selectors: tuple[str, ...]
-    """Names of the S selectors, without ``random``."""
+    """Names of the S selectors, without ``random``; a critic has one per training seed, as in
+    ``raw@42``."""
     candidate: IntArray
     """Candidate that each selector picks, ``[A, S]``; the pool's size is the logged action."""
     returns: Floats
@@ -85,20 +86,38 @@ class RolloutAudit:
         flat = returns.reshape(len(returns), -1)
         return float((flat == flat[:, :1]).all(axis=1).mean())
 
-    def picks(self) -> JudgedPicks:
-        """One row per (query, selector, repetition).
+    def by_seed(self) -> dict[str, dict[int | None, int]]:
+        """Scorer -> training seed, None without one -> number of its selector."""
+        columns = group_seeds(self.selectors)
+        return {
+            name: {seed: self.selectors.index(column) for seed, column in seeds.items()}
+            for name, seeds in columns.items()
+        }
 
-        A repetition of ``random`` is the mean over the random candidates. All selectors of a
+    def gains(self) -> dict[str, dict[int | None, float]]:
+        """Scorer -> training seed -> mean gain over a random candidate."""
+        gain = self.returns.mean(axis=2) - self.random_returns.mean(axis=(1, 2))[:, None]
+        means = gain.mean(axis=0)
+        return {
+            name: {seed: float(means[at]) for seed, at in seeds.items()}
+            for name, seeds in self.by_seed().items()
+        }
+
+    def picks(self) -> JudgedPicks:
+        """One row per (query, scorer, repetition); a critic's value is the mean over its seeds.
+
+        A repetition of ``random`` is the mean over the random candidates. All scorers of a
         query and a repetition share the key, as they share the continuation's random numbers.
         """
-        baseline = self.random_returns.mean(axis=1, keepdims=True)
-        value = np.concatenate([self.returns, baseline], axis=1)
+        columns = self.by_seed()
+        means = [self.returns[:, list(seeds.values())].mean(axis=1) for seeds in columns.values()]
+        value = np.stack([*means, self.random_returns.mean(axis=1)], axis=1)
         queries, selectors, repeats = value.shape
         query, selector, repeat = (i.ravel() for i in np.indices(value.shape))
         return JudgedPicks.from_arrow(
             {
                 "query": self.query[query],
-                "selector": pa.array([*self.selectors, RANDOM]).take(pa.array(selector)),
+                "selector": pa.array([*columns, RANDOM]).take(pa.array(selector)),
                 "replicate": repeat,
                 "value": value.ravel(),
                 "key": self.query[query] * repeats + repeat,
@@ -186,7 +205,7 @@ RESERVED = (REFERENCE, LOGGED, RANDOM)
 POOL = 0
 """The pool whose candidates are rolled out."""
 TRAINING_SEED = 42
-"""The training seed whose picks are rolled out."""
+"""The training seed whose actor is trained and whose critic is followed."""
 
 ORDER, RANDOM_MEMBERS, NOISE = "order of queries", "random candidates", "continuation"
 PLAN = "planned candidates"
@@ -233,24 +252,20 @@ def pools_sha256(pools: CandidatePools) -> str:
     return candidates_sha256(pools.with_logged()[:, POOL])
 
 
-def audited_columns(scores: Iterable[str]) -> dict[str, str]:
-    """Scorer -> its column whose picks are rolled out.
+def audited_columns(scores: Iterable[str]) -> dict[str, list[str]]:
+    """Scorer -> its columns whose picks are rolled out: those of all training seeds.
 
-    A column with a training seed counts if it is the audited one, a column without one (a user's
-    own scorer) always does, an ideal critic never, nor do critics that take the objective apart.
+    An ideal critic is never rolled out, nor are critics that take the objective apart.
     """
-    found: dict[str, str] = {}
-    for column in scores:
-        name, seed = split_seed(column)
-        if name in (*IDEALS, *names("factor")) or seed not in (None, str(TRAINING_SEED)):
-            continue
-        if name in RESERVED or name in found:
-            raise InputError(
-                f"The column '{column}' cannot be the selector '{name}', which is there already: "
-                "give the scores another name."
-            )
-        found[name] = column
-    return found
+    names_of = [split_seed(column)[0] for column in scores]
+    for name in set(names_of) & set(RESERVED):
+        raise InputError(
+            f"The scores '{name}' cannot be a selector of that name, which is there already: give "
+            "them another one."
+        )
+    left_out = (*IDEALS, *names("factor"))
+    found = group_seeds(column for column in scores if split_seed(column)[0] not in left_out)
+    return {name: list(seeds.values()) for name, seeds in found.items()}
 
 
 def selector_picks(
@@ -264,9 +279,8 @@ def selector_picks(
     ``[members, Q, P, N + 1]``. The logged action is not part of the pool. Of equal scores the first
     wins, which among exchangeable candidates is a random one.
     """
-    picks = {
-        name: _top(scores[column][:, POOL]) for name, column in audited_columns(scores).items()
-    }
+    columns = audited_columns(scores).values()
+    picks = {column: _top(scores[column][:, POOL]) for each in columns for column in each}
     if reference is not None:
         picks[REFERENCE] = _top(np.asarray(reference, np.float64).mean(axis=0)[:, POOL])
     return picks

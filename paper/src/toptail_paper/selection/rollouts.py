@@ -266,14 +266,13 @@ def judge_by_rollouts(
         candidate = design.candidates(audited)
         setup.roll_out(store, settings, audited[:, None], candidate, tick)
         result = _audit(setup, store, audited, candidate, tuple(design.picks))
+        result.stored({**made_from, "per_group": per_group, "most_per_group": most}).write(path)
+        result.picks().write(folder / "picks.parquet")
+        store.clear()  # the audit's file has them now
         complete = len(audited) == len(setup.queries)
         if power(result, settings.e_min)["admitted"] or per_group >= most or complete:
             break
         per_group = min(per_group + max(1, int(settings.growth * settings.per_group)), most)
-
-    result.stored({**made_from, "per_group": per_group, "most_per_group": most}).write(path)
-    result.picks().write(folder / "picks.parquet")
-    store.clear()
     return result
 
 

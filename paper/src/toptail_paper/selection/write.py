@@ -21,7 +21,7 @@ from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.judge_tables import deployment_table, judges_table, rollout_cells
 from toptail_paper.selection.load import TaskSelection, read_selection
 from toptail_paper.selection.planned_rollouts import audit_planned
-from toptail_paper.selection.rollout_data import RANDOM, TRAINING_SEED
+from toptail_paper.selection.rollout_data import RANDOM
 from toptail_paper.selection.tables import (
     PICK_NORM,
     RESAMPLES,
@@ -134,7 +134,8 @@ def write_results(
     measured = MeasuredPicks(data, resamples=resamples, tick=tick)
     tick("auditing", 0.1)
     audits = write_audits(data, resamples)
-    deltas = rollout_cells(audits.get("rollouts"), TRAINING_SEED)
+    gains = None if data.rollouts is None else data.rollouts.gains()
+    deltas = rollout_cells(audits.get("rollouts"), gains)
     judges = judges_table(data, measured.means, deltas)
     admitted = judges["statuses"].get(REFERENCE, {}).get("admitted", False)
     tables: dict[str, dict[str, Any] | None] = {

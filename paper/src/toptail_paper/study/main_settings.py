@@ -29,16 +29,23 @@ class MainSettings:
     """Folder of the walkers that collect it; the library's own, or none are needed."""
     also: tuple[str, ...] = ()
     """Critics beside those that every task has."""
+    two_heads: bool = True
+    """Whether the two-head critics are trained."""
+    deployment: bool = True
+    """Whether actors are trained and critics followed at every step."""
+    rollout_queries: int = 167
+    """Queries of each of the three distance groups that are rolled out, for every seed."""
 
 
 MAIN_SETTINGS: Final = {
     **{task: MainSettings(data) for task, data in PAPER_TASKS.items()},
     "PointMaze": MainSettings("pointmaze-medium-navigate-v0", also=OTHER_REWARD),
     "AntMaze": MainSettings("antmaze-medium-navigate-v0", PUBLISHED_WALKERS, OTHER_REWARD),
-    "HumanoidMaze": MainSettings("humanoidmaze-giant-navigate-v0"),
-    "AntSoccer": MainSettings("antsoccer-arena-navigate-v0", PUBLISHED_WALKERS),
+    "HumanoidMaze": MainSettings("humanoidmaze-giant-navigate-v0", deployment=False),
+    "AntSoccer": MainSettings("antsoccer-arena-navigate-v0", PUBLISHED_WALKERS, two_heads=False),
 }
-"""Task -> its settings, in the paper's order."""
+"""Task -> its settings, in the paper's order. The paper has no two-head critics on AntSoccer and
+deploys nothing on HumanoidMaze."""
 
 
 def main_settings(task: str) -> MainSettings:
