@@ -13,8 +13,7 @@ from toptail.select import Selector
 from toptail.select.base import RankSelector
 from toptail.select.catalog import Catalog
 from toptail.select.measure import SelectorInputs, measure_all
-from toptail.stats.best_of_k import Floats
-from toptail.stats.k_grid import KGrid
+from toptail.stats.best_of_k import Floats, KGrid
 from validation.audit import noisy_pools, run_command
 from validation.clock import seconds
 from validation.table import Row

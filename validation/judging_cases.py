@@ -10,8 +10,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from toptail.pools import ScoredPools
-from toptail.stats.best_of_k import Floats, best_of_k, oracle
-from toptail.stats.k_grid import KGrid
+from toptail.stats.best_of_k import Floats, KGrid, best_of_k, oracle
 
 CANDIDATES: Final = 16
 _PART: Final = 20_000

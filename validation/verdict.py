@@ -25,14 +25,12 @@ from typing import Any, Final
 import numpy as np
 from scipy.optimize import linprog
 
-from toptail.audit.record import versions
 from toptail.audit.settings import Rule
 from toptail.audit.verdict import LEAST_CLUSTERS, Steps, status_of
 from toptail.io.files import atomic
-from toptail.provenance import commit
-from toptail.stats.best_of_k import Floats, Ints, selection_weights
+from toptail.provenance import commit, versions
+from toptail.stats.best_of_k import Floats, Ints, KGrid, selection_weights
 from toptail.stats.ends import Shares, Unseen, extreme_weights, moved_weight, shares, unseen_weights
-from toptail.stats.k_grid import KGrid
 from validation.table import Row
 from validation.verdict_cases import CASES, Case, Clusters
 

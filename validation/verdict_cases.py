@@ -12,8 +12,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from toptail.stats.best_of_k import Floats, best_of_k, oracle, split_oracle
-from toptail.stats.k_grid import KGrid
+from toptail.stats.best_of_k import Floats, KGrid, best_of_k, oracle, split_oracle
 
 _PART = 8_000
 """Queries in each part of a population."""

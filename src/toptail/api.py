@@ -306,8 +306,7 @@ def audit_picks(
         The probability with which the smallest detectable difference would be detected.
     """
     from toptail.audit.picks import picks_content
-    from toptail.pools.picks import PickColumns
-    from toptail.pools.read import to_picks
+    from toptail.pools.picks import PickColumns, to_picks
     from toptail.results.result import PicksResult
 
     check_whole("resamples", resamples, LEAST_RESAMPLES)

@@ -1,11 +1,13 @@
-"""Versions of packages, and the commit of the running code."""
+"""What a result records of its making: versions of packages, commit, command, seed and data."""
 
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any, Protocol
 
 PACKAGE = Path(__file__).parent
 STAMP = "COMMIT"
@@ -20,6 +22,30 @@ def installed(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "not installed as a package"
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that decide a result's last digits."""
+    packages = ("toptail", "numpy", "scipy", "pyarrow")
+    return {"python": platform.python_version()} | {name: installed(name) for name in packages}
+
+
+class _Data(Protocol):
+    @property
+    def source(self) -> str: ...
+    @property
+    def sha256(self) -> str | None: ...
+
+
+def record_of(data: _Data, seed: int, command: str) -> dict[str, Any]:
+    """Command, versions, seed and data of a result."""
+    return {
+        "command": command,
+        "versions": versions(),
+        "seed": seed,
+        "source": data.source,
+        "sha256": data.sha256,
+    }
 
 
 def commit(package: Path = PACKAGE) -> str | None:

@@ -10,8 +10,7 @@ import pytest
 
 import toptail
 from toptail.audit.settings import Rule
-from toptail.stats.best_of_k import selection_weights
-from toptail.stats.k_grid import KGrid
+from toptail.stats.best_of_k import KGrid, selection_weights
 from validation import verdict
 from validation.verdict import (
     _shares,

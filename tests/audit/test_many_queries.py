@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from toptail import audit
-from toptail.audit.sample import Sample
-from toptail.stats.resample import merged
+from toptail.stats.resample import Sample, merged
 
 
 @pytest.fixture
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than 400 clusters are many, and make 200 groups."""
-    module = import_module("toptail.audit.sample")
+    module = import_module("toptail.stats.resample")
     monkeypatch.setattr(module, "MANY", 400)
     monkeypatch.setattr(module, "GROUPS", 200)
 
@@ -44,7 +43,7 @@ def test_the_cheap_interval_covers_as_the_full_one_does(monkeypatch: pytest.Monk
     rng = np.random.default_rng(0)
     tables = [rng.exponential(size=1_000) for _ in range(600)]
     cheap = np.array([interval(table, rng) for table in tables])
-    monkeypatch.setattr(import_module("toptail.audit.sample"), "MANY", 10_000)
+    monkeypatch.setattr(import_module("toptail.stats.resample"), "MANY", 10_000)
     full = np.array([interval(table, rng) for table in tables])
     held = [((ends[:, 0] <= 1.0) & (ends[:, 1] >= 1.0)).mean() for ends in (cheap, full)]
     # Two standard errors of a share of 600 are 0.018.
@@ -62,7 +61,7 @@ def test_an_audit_of_many_queries_says_what_the_full_one_says(
     value = rng.random((2_000, 4))
     table = {"good": value + 0.2 * rng.random(value.shape), "value": value}
     cheap = audit(table, resamples=400).to_dict()["scorers"]["good"]
-    monkeypatch.setattr(import_module("toptail.audit.sample"), "MANY", 10_000)
+    monkeypatch.setattr(import_module("toptail.stats.resample"), "MANY", 10_000)
     full = audit(table, resamples=400).to_dict()["scorers"]["good"]
     assert cheap["value"] == full["value"]
     assert cheap["verdict"]["status"] == full["verdict"]["status"] == "safe"

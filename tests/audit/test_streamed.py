@@ -52,7 +52,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toptail.pools.scored.SEGMENT", 90)
     monkeypatch.setattr("toptail.io.partitioned.BATCH", 37)
     monkeypatch.setattr("toptail.pools.stream._PART", 64)
-    monkeypatch.setattr(import_module("toptail.audit.pooled"), "_SORTED", 50)
+    monkeypatch.setattr(import_module("toptail.audit.per_query"), "_SORTED", 50)
 
 
 def written(folder: Path, data: pa.Table, files: int = 4) -> Path:

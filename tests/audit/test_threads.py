@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from toptail.stats.products import SERIAL, steady_product
+from toptail.stats.best_of_k import SERIAL, steady_product
 
 AUDITS = """
 import json, sys

@@ -14,8 +14,7 @@ from toptail.audit.settings import Rule, Unit
 from toptail.audit.verdict import Status, Steps, _safe_up_to, status_of
 from toptail.judging.values import Judgement
 from toptail.stats import cluster_sums, extreme_weights, oracle, unseen_cluster
-from toptail.stats.best_of_k import Ints
-from toptail.stats.k_grid import KGrid
+from toptail.stats.best_of_k import Ints, KGrid
 
 FAST: dict[str, Any] = {"resamples": 1_000}
 

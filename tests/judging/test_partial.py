@@ -15,16 +15,16 @@ from tests import flat
 from tests.stored import problems
 from toptail.audit.headroom import EstimatedHeadroom, WholePools, headroom_of
 from toptail.audit.per_query import score_columns
-from toptail.audit.sample import Sample
-from toptail.audit.views import Interval
+from toptail.audit.verdict import Interval
 from toptail.cli import main
 from toptail.judging.oracle import Possible, _of_values
-from toptail.judging.partial import judgement
+from toptail.judging.values import judgement
 from toptail.pools.columns import Columns
 from toptail.pools.read import to_pools
 from toptail.stats import best_of_k
+from toptail.stats.best_of_k import KGrid
 from toptail.stats.ends import WidenedShares
-from toptail.stats.k_grid import KGrid
+from toptail.stats.resample import Sample
 
 QUERIES, SIZE = 120, 8
 Arrays = dict[str, np.ndarray]

@@ -14,10 +14,11 @@ import pytest
 import toptail
 from tests import flat
 from tests.stored import problems
-from toptail.audit.views import Interval
+from toptail.audit.verdict import Interval
 from toptail.cli import main
 from toptail.judging.design import Contrasts, Guess, design, draw, drawn_within
-from toptail.pools.answers import PLAN, answered
+from toptail.judging.labels import answered
+from toptail.judging.plan import PLAN
 
 
 @pytest.fixture(scope="module")

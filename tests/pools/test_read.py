@@ -15,7 +15,8 @@ from tests import flat
 from toptail import InputError, JudgedPicks, ScoredPools, builtin_pools
 from toptail.pools import stream
 from toptail.pools.columns import Columns
-from toptail.pools.read import to_picks, to_pools
+from toptail.pools.picks import to_picks
+from toptail.pools.read import to_pools
 
 COLUMNS: dict[str, list[Any]] = {
     "prompt": ["a", "a", "a", "b", "b"],

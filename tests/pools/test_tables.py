@@ -14,7 +14,7 @@ import pytest
 
 import toptail
 from toptail import InputError, ScoredPools
-from toptail.pools.coerce import by_name
+from toptail.pools.read import by_name
 
 COLUMNS: dict[str, list[Any]] = {
     "query": ["a", "a", "b", "b"],

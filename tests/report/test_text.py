@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toptail.audit.views import Interval
+from toptail.audit.verdict import Interval
 from toptail.report import text
 from toptail.report.html import render_html
 from toptail.report.latex import render_latex

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.stats import slow
 from toptail.stats import decile_gap, decile_means
-from toptail.stats.deciles import pooled_bins
+from toptail.stats.rank import pooled_bins
 
 few = st.integers(0, 5).map(float)
 pools = st.lists(st.tuples(few, few), min_size=1, max_size=35)

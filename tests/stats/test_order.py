@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toptail.stats import order
-from toptail.stats.order import OrderStatistics
+from toptail.stats import rank
+from toptail.stats.rank import OrderStatistics
 
 RNG = np.random.default_rng(0)
 NUMBERS = {
@@ -24,7 +24,7 @@ NUMBERS = {
 def test_a_stream_gives_what_a_sort_gives(
     name: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(order, "_FEW", few)
+    monkeypatch.setattr(rank, "_FEW", few)
     numbers = NUMBERS[name]
     ranks = np.unique([0, numbers.size - 1, *RNG.integers(0, numbers.size, 9)])
     found = OrderStatistics(ranks)

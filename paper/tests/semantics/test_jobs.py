@@ -213,5 +213,5 @@ class TestCode:
             return code_hash() != before
 
         assert changes("stats/rank.py")
-        assert changes("audit/sample.py")
+        assert changes("audit/measure.py")
         assert not changes("report/figures.py")

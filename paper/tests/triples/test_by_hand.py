@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from paper.tests.triples.world import CRITICS, GAMMA, NEGATIVES, resampled, scored
-from toptail.audit.sample import Estimate
 from toptail.errors import InputError
+from toptail.stats.resample import Estimate
 from toptail_paper.triples.bootstrap import summary
 from toptail_paper.triples.retrieval import (
     distance_profile,

@@ -14,7 +14,7 @@ import pytest
 from paper.tests.triples.world import NEGATIVES, noisy
 from tests.audit.test_threads import output
 from tests.stats import slow
-from toptail.audit.sample import Estimate
+from toptail.stats.resample import Estimate
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap, seed_mean, summary
 from toptail_paper.triples.retrieval import (
     distance_profile,

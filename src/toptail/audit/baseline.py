@@ -11,17 +11,23 @@ import numpy as np
 import pyarrow as pa
 
 from toptail.audit.per_query import values_at
-from toptail.audit.record import jsonable
 from toptail.audit.settings import Settings, exact_percent
 from toptail.errors import InputError, check_share, option
-from toptail.judging.partial import judgement
-from toptail.judging.values import Judgement
+from toptail.io.json_files import jsonable
+from toptail.judging.values import Judgement, judgement
 from toptail.pools import ScoredPools
 from toptail.pools.columns import codes, listed
 from toptail.pools.scored import BLOCK, named, queries
-from toptail.stats.best_of_k import Floats, Ints, best_of_k, oracle, rounding, split_oracle
+from toptail.stats.best_of_k import (
+    Floats,
+    Ints,
+    best_of_k,
+    oracle,
+    rounding,
+    smallest_pool,
+    split_oracle,
+)
 from toptail.stats.ends import Unseen, shares, unseen_cluster
-from toptail.stats.k_grid import smallest_pool
 from toptail.stats.resample import cluster_sums, weighted_sums
 
 MARGIN: Final = 0.02

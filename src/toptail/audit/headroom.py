@@ -23,12 +23,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from toptail.audit.per_query import ScoreColumn
-from toptail.audit.sample import Estimate, Sample
 from toptail.judging.oracle import Bounds, HeadroomEstimate, Possible, possible_per_query
-from toptail.judging.partial import SampledJudgement
-from toptail.judging.values import Judgement
+from toptail.judging.values import Judgement, SampledJudgement
 from toptail.pools import ScoredPools
-from toptail.stats.best_of_k import Floats, Ints
+from toptail.stats.best_of_k import Floats, Ints, KGrid
 from toptail.stats.ends import (
     BoundedShares,
     Shares,
@@ -39,8 +37,7 @@ from toptail.stats.ends import (
     unseen_cluster,
     unseen_weights,
 )
-from toptail.stats.k_grid import KGrid
-from toptail.stats.resample import cluster_sums
+from toptail.stats.resample import Estimate, Sample, cluster_sums
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,18 +17,16 @@ from toptail.audit.headroom import (
     headroom_of,
 )
 from toptail.audit.per_query import ScoreColumn, score_columns
-from toptail.audit.sample import Estimate, Sample
 from toptail.audit.settings import Settings, Unit
-from toptail.audit.verdict import Scope, Status, Verdict, judge
-from toptail.audit.views import Summary
+from toptail.audit.verdict import Scope, Status, Summary, Verdict, judge
 from toptail.errors import InputError
 from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools
 from toptail.pools.columns import codes, split_seed
 from toptail.progress import Tick
 from toptail.stats import bootstrap_p, divergence_bound, holm, max_t_band
-from toptail.stats.best_of_k import Floats
-from toptail.stats.k_grid import KGrid
+from toptail.stats.best_of_k import Floats, KGrid
+from toptail.stats.resample import Estimate, Sample
 
 _HISTOGRAM = np.linspace(-1.0, 1.0, 21)
 _WIDE = 10.0

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from toptail.audit.record import jsonable, record_of
 from toptail.audit.run import FORMAT
-from toptail.audit.sample import Sample
 from toptail.audit.settings import Rule, Settings
 from toptail.errors import InputError, check_share, check_whole
-from toptail.judging.partial import judgement
+from toptail.io.json_files import jsonable
+from toptail.judging.values import judgement
 from toptail.pools import JudgedPicks
 from toptail.pools.columns import codes
+from toptail.provenance import record_of
 from toptail.stats import bootstrap_p, holm
 from toptail.stats.best_of_k import Floats
+from toptail.stats.resample import Sample
 
 
 def picks_content(

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtrc, stdtrit
 
-from toptail.audit.groups import groups
-from toptail.audit.measure import measure
-from toptail.audit.population import population
-from toptail.audit.record import jsonable, record_of
+from toptail.audit.measure import Measured, measure
+from toptail.audit.per_query import values_at
 from toptail.audit.settings import Rule, Settings
-from toptail.audit.shared_length import shared_length
-from toptail.errors import InputError
-from toptail.judging.partial import only_whole_queries
-from toptail.judging.values import Judgement, judging_content
+from toptail.errors import InputError, option
+from toptail.io.json_files import jsonable
+from toptail.judging.values import Judgement, judging_content, only_whole_queries
 from toptail.pools import ScoredPools
-from toptail.pools.columns import listed
+from toptail.pools.columns import codes, listed
+from toptail.pools.scored import BLOCK
 from toptail.progress import Tick
-from toptail.stats.k_grid import KGrid
+from toptail.provenance import record_of
+from toptail.stats import bootstrap_p, holm
+from toptail.stats.best_of_k import Floats, KGrid, smallest_pool
+from toptail.stats.rank import kendall_tau_b
+from toptail.stats.resample import Estimate, cluster_sums
 
 FORMAT = "toptail-audit-2"
 
@@ -133,3 +138,242 @@ def _notes(judged: Judgement, several: bool, rule: Rule) -> list[str]:
         f"least twice and name the columns with --replicates to remove this. {margins} judged "
         "headroom."
     ]
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """The pools of an audit."""
+
+    pools: ScoredPools
+    judged: Judgement
+    min_pool: int
+    """The smallest size that is audited."""
+    single: int
+    """How many pools of one candidate are left out."""
+    small: int
+    """How many other pools are left out."""
+    compared: dict[str, Any] | None
+    """Scorers on the audited pools and on all, where pools are left out for their size."""
+    warnings: list[str]
+    """What is left out, in words."""
+
+    @property
+    def k_max(self) -> int:
+        """The largest K that every pool allows."""
+        return int(self.pools.sizes.min())
+
+
+def population(pools: ScoredPools, judged: Judgement, settings: Settings) -> Population:
+    """Leave out pools of one candidate, and small pools that would cap K for all."""
+    sizes, warnings = pools.sizes, []
+    single = sizes == 1
+    alone = int(single.sum())
+    if single.all():
+        raise InputError(
+            f"{pools.source}: every pool has one candidate, so there is nothing to select from."
+        )
+    if alone and settings.pools_per_query > 1:
+        raise InputError(
+            f"{pools.source}: {alone:,} pools have one candidate: with several "
+            "pools per query every pool needs at least two."
+        )
+    if alone:
+        warnings.append(
+            f"{alone:,} of {pools.queries:,} pools have one candidate; "
+            "they cannot be searched and are left out."
+        )
+    least = _least(sizes[~single], settings)
+    if (sizes < least).all():
+        raise InputError(
+            f"{pools.source}: {option('min_pool', least)} leaves no pool; the largest has "
+            f"{int(sizes.max())} candidates."
+        )
+    several, kept = _select(pools, judged, ~single), _select(pools, judged, sizes >= least)
+    small = int((several[0].sizes < least).sum())
+    compared = None
+    if small:
+        warnings.append(
+            f"{small:,} of {pools.queries:,} pools have fewer than {least} candidates and are left "
+            f"out, so that K can go up to {int(kept[0].sizes.min())}."
+        )
+        common = int(several[0].sizes.min())
+        if judged.exact:  # a plan asks nothing of pools that are left out
+            both = (("audited", kept), ("all", several))
+            compared = {name: _described(*part, common) for name, part in both}
+    smallest, middle = int(kept[0].sizes.min()), float(np.median(kept[0].sizes))
+    if smallest < middle / 2:
+        warnings.append(
+            f"K stops at {smallest}, the smallest pool, and half of the pools have {middle:g} "
+            f"candidates or more; leave out the small ones (--min-pool {middle:.0f}, in Python "
+            f"min_pool={middle:.0f}) to search further."
+        )
+    return Population(*kept, least, alone, small, compared, warnings)
+
+
+def _least(sizes: NDArray[np.int64], settings: Settings) -> int:
+    if settings.min_pool is None and settings.pools_per_query > 1:
+        return int(sizes.min())  # the pools of a query stay together
+    return smallest_pool(sizes, settings.min_pool)
+
+
+def _select(
+    pools: ScoredPools, judged: Judgement, keep: NDArray[np.bool_]
+) -> tuple[ScoredPools, Judgement]:
+    if keep.all():
+        return pools, judged
+    return pools.select(keep), judged.of_queries(keep, pools.sizes)
+
+
+def _described(pools: ScoredPools, judged: Judgement, k: int) -> dict[str, Any]:
+    """The size of a population, and the value of each scorer's pick of K in it."""
+    scorers = {
+        name: float(values_at(pools, judged, list(members.values()), k).mean())
+        for name, members in pools.scorers.items()
+    }
+    sizes = pools.sizes
+    return {"queries": pools.queries, "smallest_pool": int(sizes.min()), "k": k, "value": scorers}
+
+
+_MOST_GROUPS = 50
+_MOST_TESTED = 12
+"""With more groups, pairs of groups are not tested."""
+
+
+def groups(
+    pools: ScoredPools,
+    judged: Judgement,
+    grid: KGrid,
+    settings: Settings,
+    warnings: list[str],
+) -> dict[str, Any]:
+    """The groups' parts of ``audit.json``; empty without groups.
+
+    Every group is resampled on its own, so that the draws of two groups are independent.
+    """
+    if pools.group is None:
+        return {}
+    code, labels = codes(pools.source, "group", pools.group)
+    if len(labels) > _MOST_GROUPS:
+        warnings.append(
+            f"The group column has {len(labels)} different labels; groups are reported for at most "
+            f"{_MOST_GROUPS}."
+        )
+        return {}
+    parts: dict[str, Measured] = {}
+    for at, label in enumerate(labels.to_pylist()):
+        member = code == at
+        values = judged.of_queries(member, pools.sizes)
+        rng = np.random.default_rng([settings.seed, at])
+        ks = grid.doublings() if values.bounded else grid
+        parts[str(label)] = measure(pools.select(member), values, ks, settings, rng)
+        parts[str(label)].content.pop("comparisons")
+    if len(parts) > _MOST_TESTED:
+        warnings.append(
+            f"The {len(parts)} groups are tested together, not in pairs: pairs are compared for at "
+            f"most {_MOST_TESTED} groups."
+        )
+    return {
+        "groups": {label: part.content for label, part in parts.items()},
+        "group_column": pools.called.get("group", "group"),
+        "group_tests": _pairs(parts, settings) if len(parts) <= _MOST_TESTED else [],
+        "group_heterogeneity": {
+            name: _heterogeneity(
+                [(part.gains[name], part.content["clusters"]) for part in parts.values()]
+            )
+            for name in pools.scorers
+        },
+    }
+
+
+def _pairs(parts: dict[str, Measured], settings: Settings) -> list[dict[str, Any]]:
+    """Differences of the gain at k_max between every two groups, with Holm's correction."""
+    rows: list[dict[str, Any]] = []
+    for name in next(iter(parts.values())).gains:
+        found: list[dict[str, Any]] = []
+        for a, b in combinations(parts, 2):
+            difference = parts[a].gains[name] - parts[b].gains[name]
+            low, high = difference.interval(settings.rule.level)
+            found.append(
+                {"scorer": name, "groups": [a, b], "difference": difference.point}
+                | {"low": low, "high": high, "p": float(bootstrap_p(difference.draws))}
+            )
+        for row, adjusted in zip(found, holm([row["p"] for row in found]), strict=True):
+            row["p_holm"] = adjusted
+        rows += found
+    return rows
+
+
+def _heterogeneity(gains: list[tuple[Estimate, int]]) -> float | None:
+    """P-value of Welch's test that all groups have the same gain; None where no group varies."""
+    usable = [(gain, n) for gain, n in gains if n > 1 and np.isfinite(gain.draws).all()]
+    if len(usable) < 2:
+        return None
+    mean = np.array([float(gain.point) for gain, _ in usable])
+    n = np.array([clusters for _, clusters in usable], dtype=np.float64)
+    # Weighted sums vary by 1/(n + 1) of the spread, an unbiased variance by 1/(n - 1).
+    variance = np.array([gain.draws.var() for gain, _ in usable]) * (n + 1) / (n - 1)
+    if not (variance > 0).any():
+        return None
+    weight = 1.0 / np.maximum(variance, 1e-9 * variance.max())  # a gain that does not vary is known
+    share, groups = weight / weight.sum(), len(usable)
+    among = float((weight * (mean - (share * mean).sum()) ** 2).sum()) / (groups - 1)
+    lack = float(((1.0 - share) ** 2 / (n - 1)).sum())
+    ratio = among / (1.0 + 2.0 * (groups - 2) / (groups**2 - 1) * lack)
+    return float(fdtrc(groups - 1, (groups**2 - 1) / (3.0 * lack), ratio))
+
+
+LEAST: Final = 0.2
+"""A mean tau_b nearer to 0 is not worth a warning."""
+_MOST_QUERIES: Final = 2_000
+"""Of more queries, so many in equal steps are used."""
+
+
+def shared_length(pools: ScoredPools, judged: Judgement, level: float) -> list[str]:
+    """A warning for each length that scorers and the value clearly follow in one direction."""
+    if not pools.lengths or not judged.exact:
+        return []
+    keep = np.zeros(pools.queries, dtype=bool)
+    keep[np.linspace(0, pools.queries - 1, _MOST_QUERIES).astype(np.int64)] = True
+    value, some = judged.value[np.repeat(keep, pools.sizes)], pools.select(keep)
+    warnings = []
+    for name, length in some.lengths.items():
+        of_value = _followed(some, length, [value], level)
+        found = {
+            scorer: tau
+            for scorer, members in some.scorers.items()
+            if (tau := _followed(some, length, [some.scores[c] for c in members.values()], level))
+            * of_value
+            > 0
+        }
+        if found:
+            scorers = ", ".join(f"'{scorer}' ({tau:.2f})" for scorer, tau in found.items())
+            warnings.append(
+                f"{scorers} and the value ({of_value:.2f}) both follow '{name}' within queries "
+                "(mean tau_b): a judge that likes length would call a score that seeks length "
+                "safe. Judge some candidates of equal length, or by a judge that is blind to it."
+            )
+    return warnings
+
+
+def _followed(pools: ScoredPools, length: Floats, columns: list[Floats], level: float) -> float:
+    """The mean tau_b of columns with length within queries; 0 where that is small or unclear."""
+    tau = np.zeros(pools.queries)
+    for block in pools.blocks(BLOCK):
+        of_block = block.take(length)
+        each = [kendall_tau_b(of_block, block.take(column)) for column in columns]
+        unknown = np.isnan(of_block).any(axis=1)
+        tau[block.queries] = np.where(unknown, np.nan, np.mean(each, axis=0))
+    known = ~np.isnan(tau)
+    cluster = None
+    if pools.cluster is not None:
+        labels = pools.cluster.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        cluster = np.unique(labels[known], return_inverse=True)[1]
+    sums = cluster_sums(np.stack([tau[known], np.ones(int(known.sum()))], axis=1), cluster)
+    n = len(sums)
+    if n < 2:
+        return 0.0
+    mean = float(sums[:, 0].sum() / sums[:, 1].sum())
+    rest = sums[:, 0] - mean * sums[:, 1]
+    error = np.sqrt(n / (n - 1) * float(rest @ rest)) / sums[:, 1].sum()
+    clear = abs(mean) >= max(LEAST, float(stdtrit(n - 1, (1 + level) / 2)) * error)
+    return mean if clear else 0.0

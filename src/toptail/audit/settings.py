@@ -130,7 +130,7 @@ class Settings:
         self, pools: ScoredPools, values: str | None, replicates: Sequence[str] | None
     ) -> tuple[Judgement, str]:
         """The values to judge by and their name, with missing ones treated as declared here."""
-        from toptail.judging.partial import judgement  # keeps settings light to import
+        from toptail.judging.values import judgement  # keeps settings light to import
 
         return judgement(
             pools,

@@ -18,8 +18,7 @@ from toptail.api import (
 )
 from toptail.audit.baseline import COMPARISON_STATUSES
 from toptail.audit.settings import Rule, Settings
-from toptail.audit.verdict import STATUSES
-from toptail.audit.views import reach
+from toptail.audit.verdict import STATUSES, reach
 from toptail.commands.engine import EngineFlags
 from toptail.commands.lists import filled, names, numbers, statuses, unjudged, value_range
 from toptail.commands.options import Flag, Words, command_line

@@ -1,11 +1,14 @@
-"""JSON files: written whole with finite numbers, read with an error that says what to do."""
+"""JSON: files written whole with finite numbers, read with an error that says what to do."""
 
 from __future__ import annotations
 
 import json
 import math
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
 
 from toptail.errors import InputError, refusing
 from toptail.io.files import atomic
@@ -44,3 +47,18 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{text} is no number of JSON")
     return number
+
+
+def jsonable(value: Any) -> Any:
+    """Plain Python of the same shape; whatever is not a finite number becomes None."""
+    if is_dataclass(value):
+        value = vars(value)
+    if isinstance(value, dict):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [jsonable(item) for item in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return jsonable(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value

@@ -17,7 +17,6 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from toptail.errors import InputError, refusing
-from toptail.io.logs import is_log
 
 BATCH: Final = 1 << 17
 """Rows that are decoded together."""
@@ -122,11 +121,6 @@ class PartitionedTable:
             elif found[name].type != kind:
                 found[name] = found[name].cast(kind)
         return pa.table({name: found[name] for name in columns})
-
-
-def is_partitioned(path: str | PathLike[str]) -> bool:
-    """Whether a path is an address, or a folder that is no log of another tool."""
-    return "://" in str(path) or (Path(path).is_dir() and not is_log(Path(path)))
 
 
 def open_partitioned(path: str | PathLike[str]) -> PartitionedTable:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,6 @@ import pyarrow.parquet as pq
 
 from toptail.errors import InputError, brief, refusing
 from toptail.io.files import check_memory, check_readable, sha256
-from toptail.io.logs import is_log, log_files, log_of_json, log_of_lines, read_log
 
 FORMATS: Final = {
     ".parquet": "parquet",
@@ -45,6 +45,11 @@ _TITLES: Final = {
 _TEXT_FORMATS: Final = ("csv", "tsv", "jsonl", "json")
 _PIECE: Final = 1 << 24
 _NULL_LINE: Final = re.compile(rb"\n[ \t\r]*null")
+METADATA: Final = b"toptail"
+"""Key of a table's metadata that holds the roles of its columns, as JSON."""
+STATE: Final = "state.json"
+INFO: Final = "dataset_info.json"
+SPLITS: Final = "dataset_dict.json"
 _ARROW_PROTOCOLS: Final = ("__arrow_c_stream__", "__arrow_c_array__", "__arrow_array__")
 
 
@@ -60,6 +65,18 @@ def file_format(path: Path) -> str:
             "of text with .gz behind."
         )
     return known
+
+
+def is_log(path: Path) -> bool:
+    """Whether a path is a log by its name: Inspect's ``.eval``, or a Hugging Face data set."""
+    if path.is_dir():
+        return any((path / name).is_file() for name in (STATE, INFO, SPLITS))
+    return path.suffix.lower() == ".eval" and path.is_file()
+
+
+def is_partitioned(path: str | PathLike[str]) -> bool:
+    """Whether a path is an address, or a folder that is no log of another tool."""
+    return "://" in str(path) or (Path(path).is_dir() and not is_log(Path(path)))
 
 
 def check_exists(path: Path) -> None:
@@ -85,7 +102,9 @@ def has_types(path: Path) -> bool:
 
 def content_sha256(path: Path) -> str:
     """Content hash of a file; of a log in several files, a hash over their hashes."""
-    hashes = [sha256(file) for file in (log_files(path) if is_log(path) else [path])]
+    from toptail.io import logs  # which imports this module
+
+    hashes = [sha256(file) for file in (logs.log_files(path) if is_log(path) else [path])]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
@@ -102,9 +121,11 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
 
     A file that is missing, empty, truncated, or of another type than its name says is refused.
     """
+    from toptail.io import logs  # which imports this module
+
     check_exists(path)
     if is_log(path):
-        return read_log(path)
+        return logs.read_log(path)
     kind = file_format(path)
     if kind == "npz":
         raise InputError(f"{path}: a .npz file holds arrays, not a table.")
@@ -115,10 +136,10 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
             table = pa.feather.read_table(path, memory_map=False)
             table.validate(full=True)  # wrong offsets inside a column would crash the process later
         elif kind == "jsonl":
-            log = log_of_lines(path)
+            log = logs.log_of_lines(path)
             table = _read_jsonl(path) if log is None else log
         elif kind == "json":
-            table = _read_json(path)
+            table = _read_json(path, logs.log_of_json)
         else:
             parse = pa.csv.ParseOptions(delimiter=_separator(path, _DELIMITERS[kind]))
             table = pa.csv.read_csv(path, parse_options=parse)
@@ -150,7 +171,7 @@ def _separator(path: Path, usual: str) -> str:
     return max((usual, ",", ";", "\t"), key=names.count)
 
 
-def _read_json(path: Path) -> pa.Table:
+def _read_json(path: Path, as_log: Callable[[Any, str], pa.Table | None]) -> pa.Table:
     """A list of rows (objects), or an object of columns (lists, or objects as pandas writes)."""
     with pa.input_stream(str(path)) as file:
         text = file.read().decode("utf-8-sig")
@@ -160,7 +181,7 @@ def _read_json(path: Path) -> pa.Table:
         if error.msg == "Extra data":  # one object after the other: JSON Lines by another name
             return _read_jsonl(path)
         raise
-    if (log := log_of_json(data, str(path))) is not None:
+    if (log := as_log(data, str(path))) is not None:
         return log
     if isinstance(data, dict) and all(isinstance(column, dict) for column in data.values()):
         rows = [list(column) for column in data.values()]
@@ -272,6 +293,32 @@ def _column(column: Any) -> Any:
         raise TypeError("it holds several tables, of which one is needed")
     foreign = hasattr(column, "__array__") and not any(hasattr(column, n) for n in _ARROW_PROTOCOLS)
     return np.asarray(column) if foreign else column
+
+
+def roles_text(scores: Iterable[str], values: Iterable[str], further: Iterable[str] = ()) -> str:
+    """The roles as they are stored."""
+    roles = {"scores": list(scores), "values": list(values), "further": list(further)}
+    return json.dumps({role: names for role, names in roles.items() if names or role != "further"})
+
+
+def with_roles(
+    table: pa.Table, scores: Iterable[str], values: Iterable[str], further: Iterable[str] = ()
+) -> pa.Table:
+    """The table with metadata that name its scores, values and further columns."""
+    return table.replace_schema_metadata({METADATA: roles_text(scores, values, further)})
+
+
+def stored_roles(where: str, text: bytes | str | None) -> dict[str, list[str]]:
+    """The names under ``scores``, ``values`` and ``further``; empty without metadata."""
+    if text is None:
+        return {}
+    try:
+        roles = {"further": [], **json.loads(text)}
+        if all(isinstance(roles[key], list) for key in ("scores", "values", "further")):
+            return {key: [str(n) for n in roles[key]] for key in ("scores", "values", "further")}
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise InputError(f"{where}: the 'toptail' metadata of the file is damaged; write it again.")
 
 
 def plain(column: pa.ChunkedArray) -> pa.Array:

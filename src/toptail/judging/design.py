@@ -16,9 +16,16 @@ from scipy.special import ndtri
 
 from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
-from toptail.stats.best_of_k import Floats, Ints, oracle, selection_weights, tie_starts
-from toptail.stats.k_grid import KGrid, smallest_pool
-from toptail.stats.products import steady_product
+from toptail.stats.best_of_k import (
+    Floats,
+    Ints,
+    KGrid,
+    oracle,
+    selection_weights,
+    smallest_pool,
+    steady_product,
+    tie_starts,
+)
 from toptail.stats.sampled import Flags
 
 LEAST_WHOLE: Final = 10

@@ -16,23 +16,22 @@ from typing import Final
 
 import numpy as np
 
-from toptail.judging.partial import BoundedJudgement, SampledJudgement
-from toptail.judging.values import Judgement, offsets_at
+from toptail.judging.values import BoundedJudgement, Judgement, SampledJudgement, offsets_at
 from toptail.pools import Block, ScoredPools
 from toptail.pools.scored import BLOCK, blocks_of
 from toptail.stats.best_of_k import (
     Floats,
     Ints,
+    KGrid,
     average_ties,
     best_of_k,
     oracle,
     selection_weights,
     split_oracle,
+    steady_product,
     tie_starts,
 )
 from toptail.stats.ends import extreme_changes, extreme_weights
-from toptail.stats.k_grid import KGrid
-from toptail.stats.products import steady_product
 from toptail.stats.resample import available_threads
 from toptail.stats.sampled import cross_fitted
 

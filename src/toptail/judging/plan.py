@@ -26,9 +26,11 @@ from toptail.judging.design import (
     guess_of,
 )
 from toptail.pools import ScoredPools
-from toptail.pools.answers import PLAN, answered, candidate_labels
 from toptail.pools.columns import Columns
 from toptail.pools.read import to_pools
+
+PLAN = b"toptail-plan"
+"""Key of the metadata in which a plan's file records how the plan was drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,18 +227,6 @@ def _record(table: pa.Table) -> dict[str, Any]:
         return dict(json.loads(stored))
 
 
-def with_answers(pools: ScoredPools, plan: Any, answers: Any, value: str) -> ScoredPools:
-    """The pools with the design of a plan and the values of its answers."""
-
-    def name(data: Any, default: str) -> str:
-        return str(data) if isinstance(data, (str, PathLike)) else default
-
-    planned = table_of(plan)
-    values = planned if answers is None else table_of(answers, "answers")
-    where = name(plan, "plan"), name(plan if answers is None else answers, "answers")
-    return answered(pools, planned, values, value, where=where)
-
-
 def _labels_for(about: Contrasts, target: float, guess: Guess, share: float | None) -> int:
     """The fewest labels whose expected half-width is at most ``target``."""
     rows = int(about.rows.sum())
@@ -308,3 +298,10 @@ def _record_to_extend(table: pa.Table) -> Mapping[str, Any]:
             "made; other files do not."
         )
     return record
+
+
+def candidate_labels(pools: ScoredPools) -> pa.Array:
+    """The label of each candidate; its place in the query, from 0, where it has none."""
+    if pools.candidate is not None:
+        return pools.candidate
+    return pa.array(np.arange(pools.rows) - np.repeat(pools.offsets[:-1], pools.sizes))

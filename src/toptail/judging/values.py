@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
+from toptail.pools.columns import UNSAID, codes
+from toptail.pools.stream import StreamedPools
 from toptail.stats.best_of_k import Floats, Ints
+from toptail.stats.sampled import Flags, cross_fitted, difference_values, query_centres
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +22,7 @@ class Judgement:
     """The values of all candidates, and what is known of how they were judged.
 
     In this class every candidate was judged. `StreamedJudgement` is the same for a table that is
-    read in parts; `toptail.judging.partial` has the classes for tables that were judged in part.
+    read in parts; `toptail.judging.values` has the classes for tables that were judged in part.
     """
 
     value: Floats
@@ -196,3 +200,355 @@ def _cheap_entry(alone: Mapping[str, Any], scorer: Mapping[str, Any]) -> dict[st
         "value": alone["value"],
         "too_high_by_decile": claimed - real,
     }
+
+
+FOLDS: Final = 10
+"""Parts of the clusters: predictions for one part are fitted on the others."""
+LEAST_WHOLE: Final = 5
+"""With fewer queries judged whole the headroom is bounded, not estimated."""
+_NO_SHARE: Final = "There is no captured share, since the headroom is only known within bounds."
+
+
+@dataclass(frozen=True, eq=False)
+class SampledJudgement(Judgement):
+    """Pseudo-values of a table that was judged in part by a design; all ``[rows]``.
+
+    ``value`` is right on average. It is not a candidate's own value, and may lie outside of the
+    range of values.
+    """
+
+    observed: Floats = field(kw_only=True)
+    """The judged values, NaN where a candidate was not judged."""
+    whole: Floats = field(kw_only=True)
+    """The chance that all candidates of the row's query were judged; NaN unless they were."""
+    fold: Ints = field(kw_only=True)
+    """The part of the clusters that the row's query lies in."""
+    error: Floats = field(kw_only=True)
+    """Distance of a judged value from its prediction; NaN where a candidate was not judged."""
+    cheap: Floats | None = field(default=None, kw_only=True)
+    """A cheap judge's values of all candidates."""
+    pairs: Floats | None = field(default=None, kw_only=True)
+    """In how many judged pairs each candidate is, where pairs were judged and not candidates."""
+    likely: Floats | None = field(default=None, kw_only=True)
+    """Values of candidates that were chosen by draws of their own, predictions elsewhere; does not
+    depend on which queries were judged whole. None where the design does not tell the two apart."""
+
+    exact: ClassVar[bool] = False
+
+    @classmethod
+    def of(
+        cls, pools: ScoredPools, value: Floats, name: str, cheap: Floats | None, seed: int
+    ) -> SampledJudgement:
+        """Pseudo-values from the values of some candidates, NaN elsewhere, and the design.
+
+        A cheap judge predicts by its deviations inside the query and by its mean there. Where the
+        design says which candidates were chosen by draws of their own, the query's other judged
+        candidates correct the prediction.
+        """
+        chance = _checked_chances(pools, value, name)
+        query = np.repeat(np.arange(pools.queries), pools.sizes)
+        fold = _folds(pools, seed)[query]
+        features = np.empty((value.size, 0))
+        if cheap is not None:
+            mean = (np.bincount(query, cheap) / pools.sizes)[query]
+            features = np.stack([cheap - mean, mean], axis=1)
+        predicted, likely = cross_fitted(value, chance, features, fold), None
+        if "own" in pools.design:
+            own = (pools.design["own"] == 1) & ~np.isnan(value)
+            missed = np.where(own, value - predicted, 0.0)
+            predicted = predicted + query_centres(missed, own, query, fold)
+            likely = np.where(own, value, predicted) if "p_whole" in pools.design else None
+        whole = _chance_of_whole(pools.design, value, query, pools.queries)
+        if (~np.isnan(whole[pools.offsets[:-1]])).sum() < LEAST_WHOLE:
+            whole = np.full(value.size, np.nan)
+        return cls(
+            difference_values(value, chance, predicted),
+            observed=value,
+            whole=whole,
+            fold=fold,
+            error=np.abs(value - predicted),
+            cheap=cheap,
+            likely=likely,
+        )
+
+    @classmethod
+    def of_pairs(cls, pools: ScoredPools, value: Floats, seed: int) -> SampledJudgement:
+        """Pseudo-values that judged pairs give (:mod:`toptail.judging.labels`)."""
+        fold, none = np.repeat(_folds(pools, seed), pools.sizes), np.full(pools.rows, np.nan)
+        pairs = pools.design["pairs"]
+        return cls(value, observed=none, whole=none, fold=fold, error=none, pairs=pairs)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the design does not say of some queries that they were judged whole."""
+        return bool(np.isnan(self.whole).all())
+
+    @property
+    def labels(self) -> Floats:
+        """Every value that a judge gave."""
+        return np.asarray(self.observed[~np.isnan(self.observed)])
+
+    def labels_content(self, pools: ScoredPools) -> dict[str, int | bool]:
+        """How many candidates or pairs were judged, as ``audit.json`` stores it."""
+        whole = int((~np.isnan(self.whole[pools.offsets[:-1]])).sum())
+        content = super().labels_content(pools) | {"whole_queries": whole}
+        if self.pairs is not None:
+            content |= {"labels": int(self.pairs.sum()) // 2, "pairs": True}
+        return content
+
+    def how(self, ranged: bool, /) -> str:
+        """Where the headroom and its ends come from; with ``ranged`` a range is declared."""
+        if self.pairs is not None:
+            return (
+                "Pairs were judged: a candidate's value is its chance to beat a random other one "
+                "of its query. The headroom is bounded: at least the gain of the best selector, "
+                f"chosen on other queries; at most certain victory. {_NO_SHARE}"
+            )
+        if not self.bounded:
+            return (
+                "Curves are weighted by the chances of the design, and the headroom is that of the "
+                "queries judged whole; both are right on average, and their noise is in the "
+                "intervals."
+            )
+        most = (
+            "the declared range" if ranged else "not known, so that no scorer can be called unsafe"
+        )
+        return (
+            "Curves are weighted by the chances of the design. It does not say of enough queries "
+            "that they were judged whole, so the headroom is bounded: at least the gain of the "
+            f"best selector, chosen on other queries; at most {most}. An unseen cluster may lose "
+            f"{_range_words(ranged)}. {_NO_SHARE}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedJudgement(Judgement):
+    """Values of which the unjudged ones may be anything in a range; ``value`` is its middle."""
+
+    low: Floats = field(kw_only=True)
+    """The least that each value can be ``[rows]``."""
+    high: Floats = field(kw_only=True)
+    """The most that each value can be ``[rows]``."""
+
+    exact: ClassVar[bool] = False
+
+    @classmethod
+    def of(
+        cls, pools: ScoredPools, value: Floats, name: str, value_range: tuple[float, float] | None
+    ) -> BoundedJudgement:
+        """Ends of the values; the range is the declared one, or else that of the judged values."""
+        blank = np.isnan(value)
+        _check_any(pools, blank, name)
+        least, most = value_range or (float(np.nanmin(value)), float(np.nanmax(value)))
+        low, high = np.where(blank, least, value), np.where(blank, most, value)
+        return cls((low + high) / 2, low=low, high=high)
+
+    @property
+    def bounded(self) -> bool:
+        """True: values are only known to lie between two ends, and so is the headroom."""
+        return True
+
+    @property
+    def labels(self) -> Floats:
+        """Every value that a judge gave."""
+        return np.asarray(self.value[self.low == self.high])
+
+    def labels_content(self, pools: ScoredPools) -> dict[str, int | bool]:
+        """How many candidates were judged, as ``audit.json`` stores it."""
+        missing = np.add.reduceat(self.low != self.high, pools.offsets[:-1])
+        return super().labels_content(pools) | {"whole_queries": int((missing == 0).sum())}
+
+    def how(self, ranged: bool, /) -> str:
+        """Where the headroom and its ends come from; with ``ranged`` a range is declared."""
+        return (
+            f"Unjudged candidates may be worth anything in {_range_words(ranged)}: a status is "
+            f"given only where the worst and the best case agree. {_NO_SHARE}"
+        )
+
+
+def _range_words(ranged: bool) -> str:
+    return "the declared range" if ranged else "the range of the judged values"
+
+
+def judgement(
+    pools: ScoredPools,
+    values: str | None = None,
+    replicates: Sequence[str] | None = None,
+    *,
+    cheap: str | None = None,
+    unjudged: float | Literal["bounds"] | None = None,
+    value_range: tuple[float, float] | None = None,
+    seed: int = 0,
+) -> tuple[Judgement, str]:
+    """The values to judge by, from one value column or several replicates, and their name.
+
+    ``cheap`` and ``unjudged`` say what to make of missing values, as :func:`toptail.audit` does;
+    ``seed`` parts the clusters for fitting predictions.
+    """
+    if values and replicates:
+        raise InputError(f"Give either {option('values')} or {option('replicates')}, not both.")
+    if values is not None and not isinstance(values, str):
+        raise InputError(
+            f"{option('values', values)} must name the one column to judge by; independent "
+            f"replicates of one judge go to {option('replicates')}."
+        )
+    for name in (*([values] if values else []), *(replicates or ())):
+        if name not in pools.values:
+            raise InputError(
+                f"{pools.source}: there is no value column '{name}'; "
+                f"the value columns are {', '.join(pools.values)}."
+            )
+    if replicates:
+        return _replicated(pools, replicates), " + ".join(replicates)
+    others = [name for name in pools.values if name != cheap]
+    if values is None and len(others) > 1:
+        names = ", ".join(others)
+        raise InputError(
+            f"{pools.source}: there are several value columns ({names}); choose one with "
+            f"{option('values')}, or name independent replicates of one judge with "
+            f"{option('replicates')}."
+        )
+    name = values or next(iter(others), cheap) or ""
+    if isinstance(pools, StreamedPools):
+        return StreamedJudgement.of(pools, [name]), name
+    value, cheap_value = pools.values[name], _cheap_values(pools, cheap, name)
+    if "pairs" in pools.design:
+        return SampledJudgement.of_pairs(pools, value, seed), name
+    if not np.isnan(value).any():
+        return Judgement(value), name
+    if unjudged == "bounds":
+        return BoundedJudgement.of(pools, value, name, value_range), name
+    if unjudged is not None:
+        return Judgement(_filled(pools, value, name, unjudged)), name
+    return SampledJudgement.of(pools, value, name, cheap_value, seed), name
+
+
+def _replicated(pools: ScoredPools, replicates: Sequence[str]) -> Judgement:
+    if len(set(replicates)) < 2:
+        named = option("replicates", replicates)
+        raise InputError(f"{named} must name at least two different value columns.")
+    if isinstance(pools, StreamedPools):
+        return StreamedJudgement.of(pools, replicates)
+    stack = np.stack([pools.values[name] for name in replicates])
+    if np.isnan(stack).any():
+        raise InputError(
+            f"{pools.source}: {option('replicates', replicates)} must be there for every "
+            f"candidate; some are missing."
+        )
+    return Judgement(stack.mean(axis=0), stack)
+
+
+def _cheap_values(pools: ScoredPools, cheap: str | None, name: str) -> Floats | None:
+    if cheap is None:
+        return None
+    if cheap == name or cheap not in pools.values:
+        raise InputError(
+            f"{pools.source}: {option('cheap', cheap)} must name a value column beside '{name}'."
+        )
+    if np.isnan(pools.values[cheap]).any():
+        raise InputError(
+            f"{pools.source}: the cheap judge '{cheap}' must judge every candidate; "
+            "some of its values are missing."
+        )
+    return pools.values[cheap]
+
+
+def _filled(pools: ScoredPools, value: Floats, name: str, number: object) -> Floats:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not np.isfinite(number):
+        raise InputError(
+            f"{pools.source}: {option('unjudged', number)} must be a finite number that unjudged "
+            f"candidates of '{name}' count as, or 'bounds'."
+        )
+    return np.where(np.isnan(value), float(number), value)
+
+
+def only_whole_queries(
+    pools: ScoredPools, judged: Judgement
+) -> tuple[ScoredPools, Judgement, list[str]]:
+    """The judged queries alone, where each was judged whole or not at all with the same chance.
+
+    They are a random sample of the queries, and every candidate in it has its value. Other tables
+    are returned as they are. The third result is a note for the reader of the audit.
+    """
+    if not isinstance(judged, SampledJudgement) or not _whole_alike(judged, pools.design):
+        return pools, judged, []
+    full = ~np.isnan(judged.observed[pools.offsets[:-1]])
+    note = (
+        f"{int(full.sum()):,} of {pools.queries:,} queries were judged, each whole and with the "
+        "same chance: the audit is that of those queries."
+    )
+    value = judged.observed[np.repeat(full, pools.sizes)]
+    return pools.select(full), Judgement(value), [note]
+
+
+def _whole_alike(judged: SampledJudgement, design: Mapping[str, Floats]) -> bool:
+    """Whether queries were judged whole or not at all, all with the same chance."""
+    if "p_judged" not in design or "p_whole" in design or judged.cheap is not None:
+        return False
+    known = ~np.isnan(judged.observed)
+    chance = design["p_judged"][known]
+    return not np.isnan(judged.whole[known]).any() and bool((chance == chance[0]).all())
+
+
+def _checked_chances(pools: ScoredPools, value: Floats, name: str) -> Floats:
+    """The chances of the judged candidates, NaN elsewhere; each judged one must have a chance."""
+    blank = np.isnan(value)
+    if "p_judged" not in pools.design:
+        at = int(np.argmax(blank)) + 1
+        raise InputError(
+            f"{pools.source}: column '{name}' has a missing value (candidate {at}); {UNSAID}."
+        )
+    chance = pools.design["p_judged"]
+    lacking = ~blank & np.isnan(chance)
+    _check_any(pools, blank, name)
+    if lacking.any():
+        query = int(np.searchsorted(pools.offsets, int(np.argmax(lacking)), side="right")) - 1
+        column = pools.called.get("p_judged", "p_judged")
+        raise InputError(
+            f"{pools.source}: a candidate of query '{pools.query[query]}' was judged, but its "
+            f"'{column}' is blank; say with which chance it was chosen."
+        )
+    return np.where(blank, np.nan, chance)
+
+
+def _check_any(pools: ScoredPools, blank: Flags, name: str) -> None:
+    if blank.all():
+        raise InputError(f"{pools.source}: column '{name}' holds no value; judge some candidates.")
+
+
+def _folds(pools: ScoredPools, seed: int) -> Ints:
+    """The part of the clusters that each query lies in ``[queries]``, at random by the seed."""
+    cluster = np.arange(pools.queries)
+    if pools.cluster is not None:
+        cluster = codes(pools.source, "cluster", pools.cluster)[0]
+    order = np.random.default_rng([seed, 1]).permutation(int(cluster.max()) + 1)
+    return np.asarray(order[cluster] % FOLDS)
+
+
+def _chance_of_whole(
+    design: Mapping[str, Floats], value: Floats, query: Ints, queries: int
+) -> Floats:
+    """The chance that a query was judged whole, for those that were ``[rows]``, else NaN.
+
+    A plan chooses queries as a whole with one chance w, and candidates of the others by
+    independent draws: w + (1 - w) times the product of those. Without a plan it is known where
+    queries were judged whole or not at all.
+    """
+    judged = ~np.isnan(value)
+    full = np.bincount(query, ~judged, queries) == 0
+    chance = design["p_judged"]
+    if "p_whole" in design:
+        w = np.where(np.isnan(design["p_whole"]), 0.0, design["p_whole"])
+        alone = np.where(w < 1, (chance - w) / np.where(w < 1, 1.0 - w, 1.0), 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(np.clip(np.where(np.isnan(alone), 1.0, alone), 0.0, 1.0))
+            product = np.exp(np.bincount(query, logs, queries))[query]
+        return np.where(full[query], w + (1.0 - w) * product, np.nan)
+    some = np.bincount(query, judged, queries) > 0
+    known = np.where(np.isnan(chance), 0.0, chance)
+    low, high = np.full(queries, np.inf), np.full(queries, -np.inf)
+    np.minimum.at(low, query, known)
+    np.maximum.at(high, query, known)
+    if (some & ~full).any() or (low[full] != high[full]).any():
+        return np.full(value.size, np.nan)
+    return np.where(full[query], chance, np.nan)

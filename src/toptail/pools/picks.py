@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -15,8 +16,8 @@ from numpy.typing import NDArray
 from toptail.errors import InputError, refusing
 from toptail.io.files import atomic, sha256
 from toptail.io.tables import as_table, check_names, file_format, plain, read_table, write_table
-from toptail.pools.coerce import COLUMNS, UNUSABLE, check_design, per_query_labels
 from toptail.pools.columns import FILL_IN, called, codes, first_repeat, numbers, play
+from toptail.pools.read import COLUMNS, UNUSABLE, check_design, check_unnamed, per_query_labels
 from toptail.pools.scored import Container, ScoredPools, named, queries
 from toptail.stats.best_of_k import Floats, Ints
 
@@ -248,3 +249,13 @@ def _check_alike(
                 f"{where}: '{own[name]}' in row {known[int(np.argmax(other))] + 1} is not that of "
                 "the pick's other repetitions; a pick is chosen for judging once."
             )
+
+
+def to_picks(data: Any, columns: PickColumns) -> JudgedPicks:
+    """Picks from picks, the path of a file, or any table."""
+    if isinstance(data, JudgedPicks):
+        check_unnamed(data.source, "picks", columns)
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        return JudgedPicks.read(data, **columns)
+    return JudgedPicks.from_arrow(data, **columns)

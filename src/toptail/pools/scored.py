@@ -13,7 +13,9 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
-from toptail.io.tables import as_table
+from toptail.io.arrays import write_arrays
+from toptail.io.files import atomic
+from toptail.io.tables import as_table, file_format, roles_text, with_roles, write_table
 from toptail.pools.columns import (
     UNSAID,
     Columns,
@@ -408,7 +410,7 @@ class ScoredPools(Container):
             ``query``, ``candidate``, ``support``, ``cluster``, ``group``, ``scores``,
             ``values``: which columns play which part, where they are not found by name.
         """
-        from toptail.pools.coerce import pools_from_table
+        from toptail.pools.read import pools_from_table
 
         return pools_from_table(as_table(table, source), source, columns)
 
@@ -418,15 +420,24 @@ class ScoredPools(Container):
 
         ``columns`` name the parts of the table as in :meth:`from_arrow`.
         """
-        from toptail.pools.coerce import read_pools
+        from toptail.pools.read import read_pools
 
         return read_pools(Path(path), columns)
 
     def to_arrow(self) -> pa.Table:
         """The long table; its metadata name scores, values and further columns."""
-        from toptail.pools.write import pools_to_table
-
-        return pools_to_table(self)
+        parent = pa.array(np.repeat(np.arange(self.queries), self.sizes))
+        columns: dict[str, Any] = {"query": self.query.take(parent)}
+        if self.candidate is not None:
+            columns["candidate"] = self.candidate
+        columns |= {**self.scores, **self.values, **self.design}
+        if self.support is not None:
+            columns["support"] = self.support
+        for name, labels in (("cluster", self.cluster), ("group", self.group)):
+            if labels is not None:
+                columns[name] = labels.take(parent)
+        columns = {**self.further, **columns} if self.further else columns
+        return with_roles(pa.table(columns), self.scores, self.values, self.further)
 
     def write(self, path: str | Path) -> None:
         """Write as Parquet, CSV, JSON, JSON Lines, Arrow or npz by the name's ending, atomically.
@@ -435,6 +446,43 @@ class ScoredPools(Container):
         columns are scores: name them when reading, unless the defaults find them.
         CSV has no types: text labels made of digits come back as numbers.
         """
-        from toptail.pools.write import write_pools
+        where = Path(path)
+        kind = file_format(where)
+        if kind == "npz":
+            write_arrays(where, _npz_arrays(self, where))
+        else:
+            atomic(where, lambda target: write_table(self.to_arrow(), target, kind))
 
-        write_pools(self, Path(path))
+
+def _npz_arrays(pools: ScoredPools, path: Path) -> dict[str, NDArray[Any]]:
+    """Dense arrays; ragged pools are padded with 0 and carry their ``size``."""
+    if pools.candidate is not None:
+        raise InputError(f"{path}: npz files have no place for candidate labels; use .parquet.")
+    width = int(pools.sizes.max())
+    keep = np.arange(width) < pools.sizes[:, None]
+
+    def dense(column: NDArray[Any]) -> NDArray[Any]:
+        result = np.zeros(keep.shape, dtype=column.dtype)
+        result[keep] = column
+        return result
+
+    columns = {**pools.scores, **pools.values, **pools.design}
+    arrays = {name: dense(column) for name, column in columns.items()}
+    if pools.support is not None:
+        arrays["support"] = dense(pools.support)
+    arrays = {name: dense(_numpy(c)) for name, c in pools.further.items()} | arrays
+    for name in ("query", "cluster", "group"):
+        if (labels := getattr(pools, name)) is not None:
+            arrays[name] = _numpy(labels)
+    if not keep.all():
+        arrays["size"] = pools.sizes
+    arrays["toptail"] = np.array(roles_text(pools.scores, pools.values, pools.further))
+    return arrays
+
+
+def _numpy(column: pa.Array) -> NDArray[Any]:
+    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if text:
+        return np.array(column.to_pylist(), np.str_)
+    array: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return array

@@ -23,19 +23,6 @@ from toptail.errors import InputError, NotDoneError, option
 from toptail.io.files import temporary
 from toptail.io.partitioned import PartitionedTable, open_partitioned
 from toptail.io.tables import plain
-from toptail.pools.coerce import (
-    OwnNames,
-    by_look,
-    check_query,
-    check_same,
-    check_unique,
-    explode,
-    own_names,
-    pools_from_table,
-    renamed,
-    roles_of,
-    without,
-)
 from toptail.pools.columns import (
     UNSAID,
     Columns,
@@ -48,6 +35,19 @@ from toptail.pools.columns import (
     mostly_numbers,
     numbers,
     parts,
+)
+from toptail.pools.read import (
+    OwnNames,
+    by_look,
+    check_query,
+    check_same,
+    check_unique,
+    explode,
+    own_names,
+    pools_from_table,
+    renamed,
+    roles_of,
+    without,
 )
 from toptail.pools.scored import ScoredPools, segments
 from toptail.stats.best_of_k import Floats, Ints

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from toptail.audit.views import Curve
+from toptail.audit.verdict import Curve
 from toptail.errors import InputError
 from toptail.report.text import Audit, last
 

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from toptail.audit.settings import NOT_MEANT as NOT_MEANT
-from toptail.audit.verdict import STATUSES
-from toptail.audit.views import reach, stored_verdict
+from toptail.audit.verdict import STATUSES, reach, stored_verdict
 
 Audit = Mapping[str, Any]
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 import pyarrow as pa
 
 from toptail.audit.baseline import Baseline
-from toptail.audit.verdict import Verdict
-from toptail.audit.views import Interval, ScorerResult
+from toptail.audit.verdict import Interval, ScorerResult, Verdict
 from toptail.errors import InputError
 from toptail.io.files import staged_folder
 from toptail.io.json_files import read_json

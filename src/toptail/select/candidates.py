@@ -13,8 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.io.partitioned import is_partitioned, open_partitioned
-from toptail.io.tables import as_table, plain, read_table
+from toptail.io.partitioned import open_partitioned
+from toptail.io.tables import as_table, is_partitioned, plain, read_table
 from toptail.pools import ScoredPools
 from toptail.pools.columns import check_finite, codes, numbers
 from toptail.select.pool import Pool

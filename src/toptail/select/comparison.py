@@ -10,7 +10,7 @@ import numpy as np
 
 from toptail.errors import InputError, check_not_negative, check_share, check_whole, option
 from toptail.judging.oracle import HeadroomEstimate, possible_per_query
-from toptail.judging.partial import SampledJudgement
+from toptail.judging.values import SampledJudgement
 from toptail.pools.columns import codes
 from toptail.progress import Tick, no_tick
 from toptail.select.base import Selector
@@ -26,8 +26,7 @@ from toptail.select.exact import Best, Threshold
 from toptail.select.measure import SelectorValues, measure_all
 from toptail.select.read import ChoiceData
 from toptail.stats import cluster_sums
-from toptail.stats.best_of_k import Floats
-from toptail.stats.k_grid import KGrid
+from toptail.stats.best_of_k import Floats, KGrid
 
 LEAST_CLUSTERS: Final = 10
 """With fewer queries (or clusters) there is nothing to choose on and to value on."""

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.audit.record import jsonable, record_of
+from toptail.io.json_files import jsonable
 from toptail.progress import Tick, no_tick
+from toptail.provenance import record_of
 from toptail.select.base import RankSelector, Selector, rank_weights
 from toptail.select.catalog import FEW
 from toptail.select.comparison import (

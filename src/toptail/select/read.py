@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from toptail.audit.population import population
+from toptail.audit.run import population
 from toptail.audit.settings import Settings
 from toptail.errors import InputError, option
-from toptail.judging.partial import only_whole_queries
-from toptail.judging.values import Judgement
+from toptail.judging.values import Judgement, only_whole_queries
 from toptail.pools import ScoredPools
 from toptail.pools.columns import Columns, listed, meant, numbers
 from toptail.pools.read import to_pools

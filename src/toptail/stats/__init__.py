@@ -8,7 +8,6 @@ from toptail.stats.best_of_k import (
     selection_weights,
     split_oracle,
 )
-from toptail.stats.deciles import decile_gap, decile_means
 from toptail.stats.ends import (
     Shares,
     Unseen,
@@ -17,7 +16,16 @@ from toptail.stats.ends import (
     shares,
     unseen_cluster,
 )
-from toptail.stats.rank import auc, kendall_tau_b, paired_win_rate, recall_at_k, row_auc, spearman
+from toptail.stats.rank import (
+    auc,
+    decile_gap,
+    decile_means,
+    kendall_tau_b,
+    paired_win_rate,
+    recall_at_k,
+    row_auc,
+    spearman,
+)
 from toptail.stats.resample import (
     Band,
     bootstrap_p,

@@ -12,12 +12,46 @@ evenly (the pick among them is uniform), so row order never decides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toptail.stats.products import steady_product
+SERIAL: Final = 1 << 18
+"""Multiplications of a product that OpenBLAS, which comes with NumPy, makes with one thread."""
+GROUP: Final = 8
+"""Rows that are multiplied together, at least."""
+
+
+def steady_product(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``left [m, n] @ right [n, k]``, in pieces that BLAS does not share out among threads.
+
+    How a product is shared out among threads decides its last bits. Callers use the other cores by
+    computing several products at once.
+
+    Examples
+    --------
+    >>> steady_product(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
+    array([[11.]])
+    """
+    (m, n), k = left.shape, right.shape[1]
+    if m == 1 or k == 1:  # a vector is shared out much sooner
+        wide = np.repeat(left, 2, axis=0) if m == 1 else left
+        return steady_product(wide, np.repeat(right, 2, axis=1) if k == 1 else right)[:m, :k]
+    depth = max(1, min(n, SERIAL // (GROUP * max(k, 1))))
+    rows = max(GROUP, SERIAL // (depth * max(k, 1)))
+    result = np.zeros((m, k))
+    for start in range(0, m, rows):
+        at = slice(max(0, min(start, m - rows)), start + rows)  # never a single row
+        result[at] = left[at, :depth] @ right[:depth]
+        for first in range(depth, n, depth):
+            result[at] += left[at, first : first + depth] @ right[first : first + depth]
+    return result
+
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -172,3 +206,98 @@ def divergence_bound(k: ArrayLike) -> Floats:
     """
     count = np.asarray(k, dtype=np.float64)
     return np.asarray(np.log(count) - (count - 1.0) / count)
+
+
+PER_OCTAVE: Final = 8
+"""K of a fine grid between K and 2K; so it has every K up to twice as many."""
+_SMALL: Final = 0.05
+"""Pools below this quantile of sizes are left out unless a smallest size is declared."""
+
+
+def smallest_pool(sizes: Ints, min_pool: int | None) -> int:
+    """The size below which pools are left out, so that a few small pools do not cap K for all.
+
+    It is ``min_pool`` or, by default, the 5 % quantile of ``sizes``.
+    """
+    return int(np.quantile(sizes, _SMALL, method="lower") if min_pool is None else min_pool)
+
+
+@dataclass(frozen=True)
+class KGrid:
+    """The K of one audit: those that decide its verdicts, and those that it shows."""
+
+    shown: tuple[int, ...]
+    """The K of curves and tables, ascending: 1, 2, 4, ..., k_max and those asked for."""
+    deciding: tuple[int, ...]
+    """The K whose steps decide the verdict, from 1 to k_max."""
+
+    @classmethod
+    def up_to(cls, k_max: int, more: Iterable[int] = ()) -> KGrid:
+        """The powers of two and ``k_max``, and more to show."""
+        deciding = {1 << power for power in range(k_max.bit_length())} | {k_max}
+        return cls(tuple(sorted(deciding | {int(k) for k in more})), tuple(sorted(deciding)))
+
+    @classmethod
+    def fine(cls, k_max: int, more: Iterable[int] = ()) -> KGrid:
+        """Every K up to 16, then eight to the octave, and ``k_max``; it shows what `up_to` does.
+
+        >>> KGrid.fine(24).deciding[-6:]
+        (15, 16, 18, 20, 22, 24)
+        """
+        k, deciding = 1, []
+        while k < k_max:
+            deciding.append(k)
+            k += max(1, (1 << k.bit_length() - 1) // PER_OCTAVE)
+        return cls(cls.up_to(k_max, more).shown, (*deciding, k_max))
+
+    def doublings(self) -> KGrid:
+        """The grid that shows the same K and decides by powers of two, where steps are costly."""
+        return KGrid.up_to(self.k_max, self.shown)
+
+    @property
+    def k_max(self) -> int:
+        """The largest K, which every pool allows."""
+        return self.deciding[-1]
+
+    @property
+    def any_two(self) -> str:
+        """The phrase "any two K", which says where the grid leaves out some K."""
+        if len(self.deciding) == self.k_max:
+            return f"any two K up to {self.k_max}"
+        which = f"{', '.join(map(str, self.deciding[:-1]))} and {self.k_max}"
+        if self.deciding == KGrid.fine(self.k_max).deciding:
+            every = 2 * PER_OCTAVE
+            which = f"every K up to {every}, then {PER_OCTAVE} to the octave up to {self.k_max}"
+        return f"any two of the K looked at ({which})"
+
+    @cached_property
+    def measured(self) -> tuple[int, ...]:
+        """Every K at which V(K) is needed, ascending."""
+        return tuple(sorted({*self.shown, *self.deciding}))
+
+    @cached_property
+    def deciding_at(self) -> Ints:
+        """Positions of the deciding K among the measured."""
+        return np.searchsorted(self.measured, self.deciding).astype(np.int64)
+
+    @cached_property
+    def shown_at(self) -> Ints:
+        """Positions of the shown K among the measured."""
+        return np.searchsorted(self.measured, self.shown).astype(np.int64)
+
+    @cached_property
+    def steps(self) -> tuple[tuple[int, int], ...]:
+        """The steps K1 < K2 between deciding K, ordered by K2."""
+        return tuple(sorted(combinations(self.deciding, 2), key=lambda step: step[::-1]))
+
+    @cached_property
+    def first(self) -> Ints:
+        """Where each change starts among the measured K: the steps, then 1 to each shown K."""
+        starts = np.array([a for a, _ in self.steps] + [1] * len(self.shown))
+        return np.searchsorted(self.measured, starts).astype(np.int64)
+
+    @cached_property
+    def second(self) -> Ints:
+        """Where each change ends among the measured K."""
+        ends = np.array([b for _, b in self.steps] + list(self.shown))
+        return np.searchsorted(self.measured, ends).astype(np.int64)

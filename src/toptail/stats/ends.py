@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from toptail.stats.best_of_k import Floats, Ints, selection_weights
-from toptail.stats.products import steady_product
+from toptail.stats.best_of_k import Floats, Ints, selection_weights, steady_product
 
 
 def extreme_weights(n: int, k: Sequence[int], first: Ints, second: Ints) -> tuple[Floats, Floats]:

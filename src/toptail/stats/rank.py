@@ -2,10 +2,13 @@ r"""Rank agreement: Kendall tau_b, Spearman, AUC, recall. Ties are decided openl
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Final
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toptail.stats.best_of_k import Floats, Ints, average_ties, tie_starts
+from toptail.stats.best_of_k import Floats, Ints, average_ties, steady_product, tie_starts
 
 AnyInts = NDArray[np.int32] | NDArray[np.int64]
 
@@ -230,3 +233,193 @@ def paired_win_rate(positive: ArrayLike, negative: ArrayLike) -> Floats:
     p, q = np.asarray(positive, dtype=np.float64), np.asarray(negative, dtype=np.float64)
     wins = np.where(p > q, 1.0, np.where(p < q, 0.0, 0.5))
     return np.where(np.isnan(p) | np.isnan(q), np.nan, wins)
+
+
+def bin_shares(n: int, bins: int = 10) -> Floats:
+    """Overlap of rank j's slot [(j-1)/n, j/n] with each of ``bins`` equal bins, times ``bins``.
+
+    ``[n, bins]``; each column sums to 1, so that ``ordered_values @ bin_shares(n)`` are
+    bin means. With n a multiple of ``bins`` each rank falls into one bin; otherwise a
+    rank on an edge is shared in proportion.
+    """
+    edges = np.arange(bins + 1) / bins
+    left, right = np.arange(n)[:, None] / n, np.arange(1, n + 1)[:, None] / n
+    overlap = np.minimum(right, edges[1:]) - np.maximum(left, edges[:-1])
+    return np.asarray(np.clip(overlap, 0.0, None) * bins)
+
+
+def decile_means(scores: ArrayLike, values: ArrayLike, bins: int = 10) -> Floats:
+    """Mean value per score bin, lowest scores first; tied scores are split evenly.
+
+    ``scores`` and ``values`` are ``[n]`` or ``[m, n]`` (bins formed inside each row);
+    returns ``[bins]`` or ``[m, bins]``. A calibrated score rises from left to right.
+    NaN where a score or value is NaN.
+
+    >>> decile_means([1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 1.0, 1.0], bins=2)
+    array([0., 1.])
+    """
+    s, v = np.asarray(scores, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    if s.ndim == 1:
+        return np.asarray(decile_means(s[None], v[None], bins)[0])
+    order = np.argsort(s, axis=1)
+    starts = tie_starts(np.take_along_axis(s, order, axis=1))
+    ordered = average_ties(np.take_along_axis(v, order, axis=1), starts)
+    means: Floats = steady_product(ordered, bin_shares(s.shape[1], bins))
+    means[np.isnan(s).any(axis=1)] = np.nan
+    return means
+
+
+def decile_gap(means: ArrayLike) -> Floats:
+    """Top bin less bottom bin along the last axis: positive when high scores mean high value."""
+    m = np.asarray(means, dtype=np.float64)
+    return np.asarray(m[..., -1] - m[..., 0])
+
+
+def pooled_bins(scores: Floats, bins: int = 10) -> tuple[Ints, Floats]:
+    """Which bin of the pooled scores each candidate falls into, without sorting them all.
+
+    Returns ``category [n]`` and ``share [categories, bins]``: candidate i belongs to bin
+    b with weight ``share[category[i], b]``, summing to 1 over b. A candidate is inside
+    one bin unless its score is tied across a bin edge; a tied group is split evenly. The
+    two together give exactly :func:`decile_means` of all scores, and let sums per query
+    be taken bin by bin.
+    """
+    edges = np.unique(np.partition(scores, at := edge_ranks(scores.size, bins))[at])
+    category = categories(scores, edges)
+    counts = np.bincount(category, minlength=2 * edges.size + 1)
+    return category, category_shares(counts, bins)
+
+
+def edge_ranks(n: int, bins: int = 10) -> Ints:
+    """Which of ``n`` scores in ascending order, counted from 0, stand on the edges of bins."""
+    return np.unique(np.minimum((np.arange(1, bins) * n) // bins, n - 1))
+
+
+def categories(scores: Floats, edges: Floats) -> Ints:
+    """2i for scores strictly between the sorted edges i-1 and i, 2i+1 for those at edge i."""
+    category = np.searchsorted(edges, scores, "left") + np.searchsorted(edges, scores, "right")
+    return category.astype(np.int64)
+
+
+def category_shares(counts: Ints, bins: int = 10) -> Floats:
+    """How much of each category lies in each bin ``[categories, bins]``, rows summing to 1."""
+    n = int(counts.sum())
+    upper = np.cumsum(counts) / n
+    lower = upper - counts / n
+    limits = np.arange(bins + 1) / bins
+    overlap = np.minimum(upper[:, None], limits[1:]) - np.maximum(lower[:, None], limits[:-1])
+    return np.asarray(np.clip(overlap, 0.0, None) * (n / np.maximum(counts, 1))[:, None])
+
+
+_BITS: Final = 20
+"""How many bits of a number one pass decides."""
+_FEW: Final = 1 << 22
+"""When at most so many numbers are left, they are stored and sorted in the next pass."""
+
+
+class OrderStatistics:
+    """The numbers at given ranks of a stream, exact, after at most five passes over it.
+
+    Floats are ordered as their bits, read as whole numbers. A pass counts the numbers that share
+    their highest bits with a wanted one; once those are few, the next pass stores and sorts them.
+    Call :meth:`add` for every piece and :meth:`end` after the last one, until :attr:`found` is not
+    None.
+
+    Examples
+    --------
+    >>> middle = OrderStatistics(np.array([2]))
+    >>> while middle.found is None:
+    ...     for piece in ([5.0, -1.0], [3.0], [4.0, 0.0]):
+    ...         middle.add(np.array(piece))
+    ...     middle.end()
+    >>> middle.found
+    array([3.])
+    """
+
+    def __init__(self, ranks: Ints) -> None:
+        self.found: Floats | None = None if ranks.size else np.empty(0)
+        """The numbers ``[ranks]``, once they are known."""
+        self._rank = ranks.astype(np.int64)
+        self._known = 0
+        self._prefix = np.zeros(ranks.size, dtype=np.uint64)
+        self._open = np.zeros(1, dtype=np.uint64)
+        self._counts = np.zeros((1, 1 << _BITS), dtype=np.int64)
+        self._stored: list[NDArray[np.uint64]] | None = None
+
+    def add(self, numbers: Floats) -> None:
+        """Count or store one piece of the stream."""
+        key = _keys(numbers)
+        if self._known:
+            head = key >> np.uint64(64 - self._known)
+            at = np.searchsorted(self._open, head)
+            at[at == self._open.size] = 0
+            meant = self._open[at] == head
+            key, at = key[meant], at[meant]
+        else:
+            at = np.zeros(key.size, dtype=np.int64)
+        if self._stored is not None:
+            self._stored.append(key)
+            return
+        width = self._counts.shape[1]
+        digit = (key << np.uint64(self._known)) >> np.uint64(64 - _width(self._known))
+        cell = at * width + digit.astype(np.int64)
+        self._counts += np.bincount(cell, minlength=self._counts.size).reshape(-1, width)
+
+    def blank(self) -> OrderStatistics:
+        """An empty counter for other pieces of the same pass, for :meth:`merge`."""
+        other = copy(self)
+        other._counts = np.zeros_like(self._counts)
+        other._stored = None if self._stored is None else []
+        return other
+
+    def merge(self, other: OrderStatistics) -> None:
+        """Add the counts of a :meth:`blank` one."""
+        if self._stored is not None and other._stored is not None:
+            self._stored += other._stored
+        else:
+            self._counts += other._counts
+
+    def end(self) -> None:
+        """Finish a pass."""
+        if self._stored is not None:
+            self._settle(np.sort(np.concatenate(self._stored)))
+            return
+        bits = _width(self._known)
+        below = np.cumsum(self._counts, axis=1)
+        group = np.searchsorted(self._open, self._prefix)
+        digit = np.array(
+            [np.searchsorted(below[g], r, "right") for g, r in zip(group, self._rank, strict=True)],
+            dtype=np.int64,
+        )
+        inside = self._counts[group, digit]
+        self._rank -= below[group, digit] - inside
+        self._prefix = (self._prefix << np.uint64(bits)) | digit.astype(np.uint64)
+        self._known += bits
+        self._open, first = np.unique(self._prefix, return_index=True)
+        if self._known == 64:
+            self.found = _numbers(self._prefix)
+        elif int(inside[first].sum()) <= _FEW:
+            self._stored = []
+        else:
+            self._counts = np.zeros((self._open.size, 1 << _width(self._known)), dtype=np.int64)
+
+    def _settle(self, key: NDArray[np.uint64]) -> None:
+        head = key >> np.uint64(64 - self._known)
+        self.found = _numbers(key[np.searchsorted(head, self._prefix) + self._rank])
+
+
+def _width(known: int) -> int:
+    return min(_BITS, 64 - known)
+
+
+def _keys(numbers: Floats) -> NDArray[np.uint64]:
+    """Whole numbers in the order of the floats."""
+    bits = np.ascontiguousarray(numbers, dtype=np.float64).view(np.uint64)
+    flip = np.where(bits >> np.uint64(63), np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1 << 63))
+    return bits ^ flip
+
+
+def _numbers(key: NDArray[np.uint64]) -> Floats:
+    """The floats that :func:`_keys` came from."""
+    flip = np.where(key >> np.uint64(63), np.uint64(1 << 63), np.uint64(0xFFFFFFFFFFFFFFFF))
+    return (key ^ flip).view(np.float64)

@@ -16,8 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.stats.best_of_k import Floats, Ints
-from toptail.stats.products import steady_product
+from toptail.stats.best_of_k import Floats, Ints, steady_product
 
 Flags = NDArray[np.bool_]
 

@@ -16,11 +16,10 @@ from typing import Any, Final, TypedDict
 
 import numpy as np
 
-from toptail.audit.record import jsonable
 from toptail.errors import InputError, refusing
 from toptail.io.arrays import read_arrays
 from toptail.io.files import atomic, entries
-from toptail.io.json_files import read_json, read_json_if_exists, write_json
+from toptail.io.json_files import jsonable, read_json, read_json_if_exists, write_json
 from toptail_paper.claims.claim import Claim, Quoted
 from toptail_paper.claims.claims_controlled import CONTROLLED, training_length
 from toptail_paper.claims.claims_selection import SELECTION

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from toptail.audit.sample import Estimate
 from toptail.io.arrays import write_arrays
 from toptail.io.json_files import write_json
 from toptail.jobs.job import Job, Resources
@@ -19,6 +18,7 @@ from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.config import on_gpu
 from toptail.lab.training.runs import digest, machine, versions
 from toptail.provenance import commit
+from toptail.stats.resample import Estimate
 from toptail_paper.grids.grid import DeclaredGrid, GridCell
 from toptail_paper.study.store import Arrays, Unit
 from toptail_paper.study.tables import StoredCell, estimate_cell

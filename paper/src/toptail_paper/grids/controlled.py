@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from toptail.audit.sample import Estimate
 from toptail.errors import InputError
 from toptail.jobs.job import Job
 from toptail.lab.critics.base import Critic, Params
@@ -21,6 +20,7 @@ from toptail.lab.training.config import typed_settings
 from toptail.lab.training.loop import TrainConfig
 from toptail.lab.training.runs import is_finite
 from toptail.progress import Tick, no_tick
+from toptail.stats.resample import Estimate
 from toptail_paper.controlled.cells import training_data
 from toptail_paper.controlled.config import CriticSettings, StudyConfig
 from toptail_paper.controlled.evaluate import Pools, read_scores, retrieval_auc

@@ -8,7 +8,6 @@ import jax
 import numpy as np
 from scipy.stats import beta
 
-from toptail.audit.sample import Estimate
 from toptail.lab.critics.registry import readout
 from toptail.lab.judges.exact import exact_values
 from toptail.lab.proposals.actor import ActorConfig, train_actors
@@ -16,6 +15,7 @@ from toptail.lab.proposals.diffusion import load_policy
 from toptail.lab.scorers.base import climber
 from toptail.lab.tasks.maze import UNIT
 from toptail.lab.tasks.names import parse_name
+from toptail.stats.resample import Estimate
 from toptail_paper.grids.cells import Reading, fixed
 from toptail_paper.grids.reads import Subject, bootstrap_of, near_pools, query_values, require_ways
 from toptail_paper.selection.deployment.config import EpisodeConfig, SearchConfig

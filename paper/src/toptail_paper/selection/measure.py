@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.audit.sample import Estimate
 from toptail.stats import best_of_k, kendall_tau_b, normalized_regret, oracle, spearman
 from toptail.stats.best_of_k import Floats
+from toptail.stats.resample import Estimate
 from toptail_paper.study.tables import StoredCell, cell, with_more
 from toptail_paper.triples.bootstrap import LEVEL, TrajectoryBootstrap, seed_mean
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from toptail.audit.picks import picks_content
-from toptail.audit.sample import Estimate
 from toptail.errors import InputError
 from toptail.lab.critics.registry import IDEALS, names
 from toptail.lab.tasks.queries import FrozenQueries
@@ -21,6 +20,7 @@ from toptail.pools import JudgedPicks
 from toptail.pools.columns import group_seeds, split_seed
 from toptail.stats import spearman
 from toptail.stats.best_of_k import Floats
+from toptail.stats.resample import Estimate
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.pools import CandidatePools
 from toptail_paper.study.naming import TRIVIAL

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.audit.record import jsonable
-from toptail.audit.sample import Estimate
+from toptail.io.json_files import jsonable
 from toptail.lab.critics.registry import CRITICS, ideal_of, names
 from toptail.lab.judges.point import EXACT
 from toptail.progress import Tick, no_tick
 from toptail.stats import best_of_k
 from toptail.stats.best_of_k import Floats
+from toptail.stats.resample import Estimate
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.load import NO_SEED, TaskSelection
 from toptail_paper.selection.measure import Judged, Mask, Picked, Resampled, by_query

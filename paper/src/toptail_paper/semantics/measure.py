@@ -18,11 +18,11 @@ from typing import TypeAlias
 import numpy as np
 
 import toptail
-from toptail.audit.sample import Estimate
 from toptail.io.files import entries, sha256
 from toptail.lab.tasks.collect import deaf_to_interrupts, worker_pool
 from toptail.lab.training.runs import digest
 from toptail.progress import Tick, no_tick
+from toptail.stats.resample import Estimate
 from toptail_paper.semantics.config import ORACLE, Beside, SemanticsConfig
 from toptail_paper.semantics.load import TaskScores, readout_of
 from toptail_paper.study.store import Stored, fitting

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from toptail.audit.sample import Estimate
+from toptail.stats.resample import Estimate
 from toptail_paper.semantics.config import SWEEP, SemanticsConfig
 from toptail_paper.semantics.load import TaskScores
 from toptail_paper.semantics.measure import (

@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from toptail.audit.record import jsonable
-from toptail.io.json_files import write_json
+from toptail.io.json_files import jsonable, write_json
 from toptail.progress import Tick, no_tick
 from toptail_paper.semantics.config import SEEN, SWEEP, SemanticsConfig
 from toptail_paper.semantics.load import read_tasks

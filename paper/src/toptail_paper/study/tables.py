@@ -15,13 +15,12 @@ from typing import Any, Literal, Required, TypeAlias, TypedDict, cast
 
 import numpy as np
 
-from toptail.audit.record import jsonable
-from toptail.audit.sample import Estimate
 from toptail.errors import InputError
 from toptail.io.files import entries
-from toptail.io.json_files import write_json
+from toptail.io.json_files import jsonable, write_json
 from toptail.report.table import Cell as ShownCell
 from toptail.report.table import Table as ShownTable
+from toptail.stats.resample import Estimate
 from toptail_paper.study.compare import Comparison
 from toptail_paper.study.naming import in_order, scorer_name
 from toptail_paper.triples.bootstrap import LEVEL, seed_mean

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toptail.audit.record import jsonable
-from toptail.audit.sample import Estimate
 from toptail.errors import InputError
+from toptail.io.json_files import jsonable
 from toptail.stats import cluster_sums
-from toptail.stats.best_of_k import Floats, Ints
-from toptail.stats.products import steady_product
+from toptail.stats.best_of_k import Floats, Ints, steady_product
+from toptail.stats.resample import Estimate
 from toptail_paper.triples.scored import ScoredTriples
 
 RESAMPLES = 1_000

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from toptail.audit.sample import Estimate
 from toptail.errors import InputError
 from toptail.stats import paired_win_rate, recall_at_k
 from toptail.stats.best_of_k import Floats, rounding
-from toptail.stats.resample import cluster_sums
+from toptail.stats.resample import Estimate, cluster_sums
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap
 from toptail_paper.triples.scored import ScoredTriples
 

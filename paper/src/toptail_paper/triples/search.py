@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from toptail.audit.sample import Estimate
 from toptail.errors import InputError
 from toptail.stats import best_of_k, normalized_regret, oracle, selection_weights
 from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.rank import dense_ranks
+from toptail.stats.resample import Estimate
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap, check_counts
 from toptail_paper.triples.scored import ScoredTriples
 from toptail_paper.triples.search_error import search_error

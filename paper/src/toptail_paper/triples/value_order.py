@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toptail.audit.sample import Estimate
 from toptail.errors import InputError
 from toptail.pools.columns import split_seed
 from toptail.stats import decile_means, spearman
 from toptail.stats.best_of_k import Floats, Ints
+from toptail.stats.resample import Estimate
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap
 from toptail_paper.triples.scored import ScoredTriples
 

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.api import HowJudged, audit, audit_picks
-from toptail.audit.record import versions
 from toptail.errors import InputError, option
 from toptail.lab.check.candidates import (
     GROUPS,
@@ -72,7 +71,7 @@ from toptail.lab.tasks.trajectories import FloatArray
 from toptail.pools import ScoredPools
 from toptail.pools.columns import group_seeds
 from toptail.progress import Caller, Tick, called_by, caller, no_tick
-from toptail.provenance import commit
+from toptail.provenance import commit, versions
 from toptail.results import AuditResult, PicksResult
 
 FORMAT = "toptail-check-1"
