@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from toptail.lab.experts.actor import Walker
-from toptail.lab.experts.bodies import NOISE, REACH, body_named
+from toptail_paper.walkers.bodies import NOISE, REACH, body_named
 from toptail_paper.walkers.evaluate import RunningEpisodes
 
 FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from scipy.special import expit
 
-from toptail.lab.judges.ideals import PointIdeals
 from toptail.lab.tasks.files import load
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.stats import best_of_k, kendall_tau_b
+from toptail_paper.study.ideals import PointIdeals
 
 TASK = "pointmaze-medium-navigate-v0"
 GAMMA = 0.99

@@ -2,7 +2,7 @@
 
     python tools/ideal_errors_fine.py pointmaze-medium-navigate-v0.npz --cuts 3 4 6 8
 
-The judge of `toptail.lab.judges.ideals` solves for all pairs of nodes, which no grid much finer
+The judge of `toptail_paper.study.ideals` solves for all pairs of nodes, which no grid much finer
 than 1/4 has the memory for. At some queries less is needed: the columns of their goals, and those
 of the nodes where a hidden goal is reached. What follows a new goal depends little on where the
 first step went, and is taken from the grid of 1/3. At a spacing of 1/3 both ways agree to 2e-4.
@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import SuperLU, splu
 from scipy.spatial import KDTree
 
-from toptail.lab.judges import ideals as occupancy
-from toptail.lab.judges.behaviour import Behaviour
-from toptail.lab.judges.ideals import PointIdeals
 from toptail.lab.judges.point import TOLERANCE
 from toptail.lab.tasks.files import Dataset, load
 from toptail.stats import best_of_k, kendall_tau_b
+from toptail_paper.study import ideals as occupancy
+from toptail_paper.study.behaviour import Behaviour
+from toptail_paper.study.ideals import PointIdeals
 
 AT_ONCE = 64
 COARSE = 1 / 3

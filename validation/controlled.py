@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from toptail.lab.critics.registry import one_step_names
+from toptail_paper.controlled.config import HERE
 from validation.clock import seconds, stepwise_seconds
 from validation.table import Row
 
@@ -18,7 +18,7 @@ STEPS = 500
 """Steps that a rate is measured on, after compilation."""
 
 
-def bench(steps: int = STEPS, critics: Sequence[str] = one_step_names()) -> Iterator[Row]:
+def bench(steps: int = STEPS, critics: Sequence[str] = tuple(HERE)) -> Iterator[Row]:
     """Measure every critic of the controlled study at its own sizes, five seeds together.
 
     The other side is the loop that most code bases have: one seed, NumPy draws the batch, one

@@ -16,7 +16,6 @@ from tests.light import HEAVY
 from toptail.errors import InputError
 from toptail.lab.critics import registry
 from toptail.lab.critics.base import Critic
-from toptail.lab.critics.one_step import ONE_STEP
 from toptail.lab.critics.registry import (
     CRITICS,
     MAIN,
@@ -27,7 +26,6 @@ from toptail.lab.critics.registry import (
     label_of,
     load,
     names,
-    one_step_names,
     read_entry,
     readout,
     split_label,
@@ -69,23 +67,12 @@ def test_the_check_finds_what_is_missing() -> None:
 
 @pytest.mark.parametrize("path", sorted(HOME.glob("*.py")), ids=lambda path: path.stem)
 def test_what_is_read_is_what_is_imported(path: Path) -> None:
-    """A file with a critic has an entry; the controlled world's stand under the same critics."""
     module = import_module(f"{registry.__package__}.{path.stem}")
     assert read_entry(path) == getattr(module, "ENTRY", None)
     for kind in classes(module):
-        if kind is not ONE_STEP.get(kind.name):
-            assert CRITICS[kind.name] == module.ENTRY
+        assert CRITICS[kind.name] == module.ENTRY
         if path.stem in CRITICS:
             assert load(path.stem) is kind
-
-
-def test_the_controlled_worlds_critics_are_those_that_entries_name() -> None:
-    assert tuple(ONE_STEP) == one_step_names()
-    for own in CRITICS.values():
-        if own.one_step:
-            kind = ONE_STEP[own.one_step]
-            assert kind.deployed == own.deployed
-            assert {*kind().readouts()} <= {each.name for each in own.readouts}
 
 
 def test_it_is_read_without_jax() -> None:

@@ -11,14 +11,11 @@ import pytest
 
 from tests.quick import quick
 from toptail.errors import InputError
-from toptail.lab.experts.actor import Walker
-from toptail.lab.experts.bodies import BODIES
+from toptail.lab.experts.actor import INPUTS
 from toptail.lab.experts.walking import (
     SoccerExpert,
     SoccerStrategy,
-    dribbling_inputs,
     guide_of,
-    walking_inputs,
 )
 from toptail.lab.tasks.collect import Collection, collect, make_collector
 from toptail.lab.tasks.episodes import Situation
@@ -55,7 +52,7 @@ def test_every_walked_data_set_is_collected(name: str, tmp_path: Path) -> None:
     assert np.isfinite(data.train.observations).all()
     record = read_record(paths["train"])
     assert record is not None
-    assert record["expert"].split()[0] in BODIES
+    assert record["expert"].split()[0] in INPUTS
     errors = restore_errors(parse_name(name), data.train, data.train.transitions[:6])
     assert errors.max() <= MAZE_TOLERANCE
 
@@ -92,38 +89,6 @@ def test_an_episode_is_what_the_packages_own_environment_gives(name: str) -> Non
         found, *_ = env.step(episode["actions"][row - 1])
         np.testing.assert_allclose(found, episode["observations"][row], atol=1e-3)
     assert not np.allclose(start, episode["observations"][3], atol=1e-3)
-
-
-def test_the_walker_sees_what_its_online_environment_showed() -> None:
-    """The body's own observation of a state, against the one made of a maze's."""
-    ant = BODIES["ant"](1)
-    rng = np.random.default_rng(0)
-    ant.start(np.array([0]), rng)
-    shown: list[Any] = []
-    env = make_env("antmaze-medium-v0")
-    observation = np.concatenate([ant.qpos, ant.qvel], axis=1)
-    situation = Situation(
-        observation, ant.qpos[:, :2], np.zeros((1, 2)), ant.commands, Maze.of(env)
-    )
-    guide = guide_of(parse_name("antmaze-medium-navigate-v0"))
-    assert guide is not None
-    shown = [guide.actions(situation), Walker.shipped("ant")(ant.observations())]
-    np.testing.assert_array_equal(*shown)
-
-
-def test_players_see_what_their_online_environments_showed() -> None:
-    ball = BODIES["antball"](3)
-    ball.start(np.arange(3), np.random.default_rng(1))
-    rows = np.concatenate([ball.qpos, ball.qvel], axis=1)
-    goals = ball.qpos[:, -7:-5] + ball.commands
-    maze = Maze.of(make_env("antsoccer-arena-v0"))
-    situation = Situation(rows, ball.qpos[:, :2], goals, np.zeros((3, 2)), maze)
-    np.testing.assert_allclose(dribbling_inputs(situation, goals), ball.observations())
-    walking = walking_inputs(situation, goals)
-    assert walking.shape == (3, BODIES["ant"].observation_size)
-    np.testing.assert_array_equal(walking[:, :13], rows[:, 2:15])
-    np.testing.assert_array_equal(walking[:, 13:27], rows[:, 22:36])
-    np.testing.assert_allclose(np.linalg.norm(walking[:, 27:], axis=1), 1.0, atol=1e-5)
 
 
 class SlowPlayer:

@@ -17,18 +17,15 @@ from toptail.cli import main
 from toptail.errors import InputError
 from toptail.lab.foreign import datasets
 from toptail.lab.foreign.datasets import import_data
-from toptail.lab.tasks.compare import recipe_facts
 from toptail.lab.tasks.files import load, load_file
-from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.simulator import MAZE_TOLERANCE, make_env, restore_errors
-from toptail.lab.tasks.trajectories import Trajectories
+from toptail.lab.tasks.simulator import MAZE_TOLERANCE, restore_errors
 
 ARROW = FOREIGN / "minari" / "arrow"
 HDF5 = FOREIGN / "minari" / "hdf5"
 
 
-def test_a_data_set_of_minari_is_imported_and_checked(tmp_path: Path, capsys: Any) -> None:
+def test_a_data_set_of_minari_is_imported_and_described(tmp_path: Path, capsys: Any) -> None:
     out = tmp_path / "pendulum.npz"
     assert main(["data", "import", f"minari:{ARROW}", "--out", str(out)]) == 0
     assert "Actions of the box -2 to 2 were brought to ±1." in capsys.readouterr().out
@@ -37,8 +34,8 @@ def test_a_data_set_of_minari_is_imported_and_checked(tmp_path: Path, capsys: An
     assert found.train.observations.shape == (105, 3)
     assert set(found.train.lengths) == {21}
     assert np.abs(found.train.actions).max() <= 1
-    assert main(["data", "check", str(out)]) == 0
-    assert "5 imported episodes of 105 rows" in " ".join(capsys.readouterr().out.split())
+    assert main(["data", "info", str(out)]) == 0
+    assert "rows 105 trajectories 5" in " ".join(capsys.readouterr().out.split())
     assert main(["data", "import", f"minari:{ARROW}", "--out", str(out)]) == 0  # the same again
 
 
@@ -191,12 +188,6 @@ def test_a_file_of_ogbench_keeps_its_rows_and_what_the_recipe_says(tmp_path: Pat
     np.testing.assert_array_equal(both, known.observations)
     assert found.train.qpos is not None
     task = parse_name(POINT)
-    maze = Maze.of(make_env(task.environment))
-
-    def differing(data: Trajectories) -> set[str]:
-        return {fact.name for fact in recipe_facts(data, task, maze) if fact.holds is False}
-
-    assert differing(found.train) <= differing(known)  # a few episodes do not see every cell
     errors = restore_errors(task, found.train, found.train.transitions[:5])
     assert errors.max() <= MAZE_TOLERANCE
 

@@ -7,7 +7,6 @@ import pytest
 
 from toptail.errors import InputError
 from toptail.lab.tasks import simulator
-from toptail.lab.tasks.compare import _cells
 from toptail.lab.tasks.maze import Maze
 
 
@@ -46,9 +45,12 @@ def test_a_small_maze_by_hand() -> None:
 def test_cells_and_oracle_agree_with_the_packages(size: str) -> None:
     env = env_of(size)
     maze = Maze.of(env)
-    free, vertices = _cells(env.maze_map)
-    columns = maze.walls.shape[1]
+    columns, walls = maze.walls.shape[1], env.maze_map
+    free = np.argwhere(walls == 0).tolist()
     assert maze.free.tolist() == [i * columns + j for i, j in free]
+    straight = ([0, 0, 1, 1], [1, 1, 0, 0])
+    sides = [[walls[i - 1, j], walls[i + 1, j], walls[i, j - 1], walls[i, j + 1]] for i, j in free]
+    vertices = [cell for cell, around in zip(free, sides, strict=True) if around not in straight]
     assert maze.vertices.tolist() == [i * columns + j for i, j in vertices]
     rng = np.random.default_rng(0)
     pairs = rng.choice(maze.walls.size, size=(300, 2))  # walls as well

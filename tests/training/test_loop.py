@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jax
@@ -12,17 +13,41 @@ import optax
 import pytest
 
 from toptail.errors import InputError
-from toptail.lab.critics.base import Batch, Critic, Params
-from toptail.lab.critics.networks import Encoders
-from toptail.lab.critics.one_step import OneStepTDQ, OneStepTwoHead
+from toptail.lab.critics.base import Batch, Critic, Info, Params, Read
+from toptail.lab.critics.losses import squared_td_error
+from toptail.lab.critics.networks import MLP, Encoders, apply_ensemble, init_ensemble, join
 from toptail.lab.critics.raw import Raw
 from toptail.lab.training.batches import train_seeds
 from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.loop import TrainConfig, init_state, make_train, uniform_rows
 
 TINY = Encoders(hidden=(4,), embed_dim=2)
-SMALL = OneStepTDQ((4,))
-CRITICS = [SMALL, OneStepTwoHead(TINY)]
+
+
+@dataclass(frozen=True)
+class Regression(Critic):
+    """One small network, fitted to the reward."""
+
+    name = "regression"
+    deployed = "q"
+    network = MLP((4,), 1, layer_norm=False)
+
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+        return init_ensemble(self.network, key, 1, state_dim + goal_dim + action_dim)
+
+    def q(self, params: Params, s: jax.Array, a: jax.Array, g: jax.Array) -> jax.Array:
+        return apply_ensemble(self.network, params, join(s, g, a))[0, ..., 0]
+
+    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
+        del key
+        return squared_td_error(self.q(params, *batch[:3]), batch.rewards)
+
+    def readouts(self) -> Mapping[str, Read]:
+        return {"q": self.q}
+
+
+SMALL = Regression()
+CRITICS = [SMALL, Raw(TINY)]
 
 
 def data_of(seed: int, rows: int = 50) -> Batch:
@@ -129,12 +154,12 @@ def test_rows_are_drawn_uniformly_with_matching_columns() -> None:
 
 
 def test_the_trainer_calls_the_hook_after_each_update() -> None:
-    class Shrinking(OneStepTDQ):
+    class Shrinking(Regression):
         def after_update(self, params: Params) -> Params:
             halved: Params = jax.tree.map(lambda leaf: leaf * 0.5, params)
             return halved
 
-    config = TrainConfig(Shrinking((4,)), steps=1, batch_size=6, learning_rate=0.0)
+    config = TrainConfig(Shrinking(), steps=1, batch_size=6, learning_rate=0.0)
     start = init_state(config, jax.random.key(0), data_of(0))
     state, _ = make_train(config)(jax.random.key(0), data_of(0))
     for before, after in zip(
@@ -144,7 +169,7 @@ def test_the_trainer_calls_the_hook_after_each_update() -> None:
 
 
 def test_the_optimizer_is_adam_at_the_configured_rate() -> None:
-    updates, _ = (optimizer := config_of(OneStepTDQ()).optimizer).update(
+    updates, _ = (optimizer := config_of(SMALL).optimizer).update(
         {"x": jnp.ones(1)}, optimizer.init({"x": jnp.zeros(1)})
     )
     expected, _ = (adam := optax.adam(0.01)).update(
@@ -154,7 +179,7 @@ def test_the_optimizer_is_adam_at_the_configured_rate() -> None:
 
 
 def test_checkpoints_come_back_bit_for_bit(tmp_path: Path) -> None:
-    params = OneStepTwoHead(TINY).init(jax.random.key(0), 2, 2, 2)
+    params = Raw(TINY).init(jax.random.key(0), 2, 2, 2)
     path = tmp_path / "params.safetensors"
     save_params(path, params)
     assert_trees_equal(load_params(path), jax.tree.map(np.asarray, params))

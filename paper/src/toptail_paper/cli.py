@@ -9,6 +9,7 @@ import tyro
 
 from toptail import cli
 from toptail_paper.commands.all import All
+from toptail_paper.commands.check_data import CheckData
 from toptail_paper.commands.grid import Grid
 from toptail_paper.commands.ledger import Ledger
 from toptail_paper.commands.show import Show
@@ -22,6 +23,7 @@ _Command = (
     | Annotated[Grid, tyro.conf.subcommand("grid")]
     | Annotated[All, tyro.conf.subcommand("all")]
     | Annotated[TrainWalker, tyro.conf.subcommand("train-walker")]
+    | Annotated[CheckData, tyro.conf.subcommand("check-data")]
 )
 
 PAPER = cli.Program(

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from paper.tests.controlled.tiny import TINY
-from toptail.lab.tasks.controlled import ControlledWorld
 from toptail_paper.controlled.cells import CriticCell, Trained
 from toptail_paper.controlled.evaluate import Pools, Scores
 from toptail_paper.controlled.measure import counterfactual_scores, decompose, noise_cells, picks_of
+from toptail_paper.controlled.world import ControlledWorld
 from toptail_paper.study.tables import cell
 
 CONFIG = replace(TINY, queries=2, pool=4)

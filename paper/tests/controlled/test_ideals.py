@@ -8,9 +8,14 @@ import numpy as np
 import pytest
 
 from toptail.errors import InputError
-from toptail.lab.judges import controlled as ideals_controlled
-from toptail.lab.judges.controlled import action_density, ideal_scores, log_likelihood, log_ratio
-from toptail.lab.tasks.controlled import ControlledWorld, project_to_disk, sample_data, uniform_disk
+from toptail_paper.controlled import ideals as ideals_controlled
+from toptail_paper.controlled.ideals import action_density, ideal_scores, log_likelihood, log_ratio
+from toptail_paper.controlled.world import (
+    ControlledWorld,
+    project_to_disk,
+    sample_data,
+    uniform_disk,
+)
 
 WORLD = ControlledWorld()
 

@@ -19,7 +19,6 @@ from toptail.io.files import sha256
 from toptail.io.json_files import read_json, write_json
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.critics.registry import full_size
-from toptail.lab.proposals.actor import ActorConfig
 from toptail.lab.proposals.denoiser import Diffusion, row_keys
 from toptail.lab.proposals.diffusion import DiffusionPolicy, DiffusionRun
 from toptail.lab.tasks.files import Dataset
@@ -31,6 +30,7 @@ from toptail.lab.training.config import RunConfig
 from toptail.lab.training.data import TaskData
 from toptail.lab.training.session import train_runs
 from toptail_paper.selection.deployment import Deployment, DeploymentConfig
+from toptail_paper.selection.deployment.actor import ActorConfig
 from toptail_paper.selection.deployment.config import EpisodeConfig, SearchConfig, SpreadConfig
 from toptail_paper.selection.deployment.episodes import (
     Act,

@@ -12,7 +12,6 @@ from paper.tests.selection.stored_stages import Stages, paper_like
 from paper.tests.selection.test_tables import measure
 from toptail.errors import InputError
 from toptail.io.json_files import read_json
-from toptail.lab.judges.ideals import PointIdeals
 from toptail_paper.selection.load import read_selection
 from toptail_paper.selection.pools import CandidatePools
 from toptail_paper.selection.rollout_data import selector_picks
@@ -22,6 +21,7 @@ from toptail_paper.selection.study import STUDY, UserInputs
 from toptail_paper.selection.tables import search_error_table
 from toptail_paper.selection.write import write_results
 from toptail_paper.study import ideals as study_ideals
+from toptail_paper.study.ideals import PointIdeals
 from toptail_paper.study.naming import in_order
 from toptail_paper.study.store import Stored
 

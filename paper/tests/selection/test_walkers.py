@@ -11,7 +11,6 @@ import pytest
 
 from paper.tests.selection.walked import WALKERS, walked, write_walker_run
 from toptail.io.json_files import read_json
-from toptail.lab.proposals.actor import ActorConfig
 from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import QueryConfig
 from toptail.lab.tasks.simulator import MazeBatch, Simulator, make_env
@@ -24,6 +23,7 @@ from toptail_paper.selection.config import (
     SupportSettings,
 )
 from toptail_paper.selection.deployment import Deployment, DeploymentConfig
+from toptail_paper.selection.deployment.actor import ActorConfig
 from toptail_paper.selection.deployment.config import (
     EpisodeConfig,
     SearchConfig,

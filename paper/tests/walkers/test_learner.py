@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from toptail.lab.experts.actor import Walker
-from toptail.lab.experts.bodies import BODIES
+from toptail_paper.walkers.bodies import BODIES
 from toptail_paper.walkers.learner import (
     SAC,
     Normalizer,

@@ -12,8 +12,8 @@ import pytest
 from paper.tests.walkers.tiny import tiny
 from toptail.errors import InputError
 from toptail.lab.experts.actor import Walker
-from toptail.lab.experts.bodies import BODIES
 from toptail_paper.walkers import train
+from toptail_paper.walkers.bodies import BODIES
 from toptail_paper.walkers.checkpoint import Candidate, Candidates, ranking
 from toptail_paper.walkers.evaluate import RunningEpisodes, evaluate
 

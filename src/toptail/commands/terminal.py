@@ -42,6 +42,14 @@ def simple_grid() -> Any:
     return Grid(box=box.SIMPLE, header_style="bold")
 
 
+def table_with(*headers: str) -> Any:
+    """A table of text with these column titles, the first column never wrapped."""
+    table = simple_grid()
+    for header in headers:
+        table.add_column(header, overflow="fold", no_wrap=not table.columns)
+    return table
+
+
 def show(what: Any, width: int = 140) -> None:
     """Print a table or a line; ``width`` columns are for a pipe, which has none of its own."""
     from rich.console import Console

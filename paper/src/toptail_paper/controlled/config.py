@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from toptail.errors import InputError, check_whole, option
 from toptail.lab.critics.registry import CRITICS
-from toptail.lab.tasks.controlled import ControlledWorld
 from toptail.lab.training.config import LARGEST_BATCH
+from toptail_paper.controlled.world import ControlledWorld
 
 if TYPE_CHECKING:
     from toptail.lab.critics.base import Critic
@@ -19,15 +19,23 @@ Sweep: TypeAlias = Literal["steps", "temperature", "loss", "bias", "layer_norm"]
 SWEEPS: tuple[Sweep, ...] = get_args(Sweep)
 """Settings whose influence can be swept."""
 
-_HERE = {entry.one_step: entry for entry in CRITICS.values() if entry.one_step}
+HERE = {
+    "tdq": CRITICS["tdq"],
+    "raw": CRITICS["raw"],
+    "cosine": CRITICS["cosine"],
+    "hybrid": CRITICS["hybrid"],
+    "two_head": CRITICS["two_head_joint"],
+}
+"""The critics of the controlled world, with the critics of the library that they are small
+versions of."""
 
-CONTRASTIVE = tuple(name for name, entry in _HERE.items() if entry.trained_by != "bellman")
+CONTRASTIVE = tuple(name for name, entry in HERE.items() if entry.trained_by != "bellman")
 """What the contrastive loss trains."""
 
-CONTROL = next(name for name in _HERE if name not in CONTRASTIVE)
+CONTROL = next(name for name in HERE if name not in CONTRASTIVE)
 """The positive control, which the reward alone trains."""
 
-TWO_HEAD = next(name for name, entry in _HERE.items() if entry.group == "two_head")
+TWO_HEAD = next(name for name, entry in HERE.items() if entry.group == "two_head")
 """The network whose readouts are compared with each other."""
 
 WITHIN = ("f_cos", "q_td", "q_hybrid")
@@ -69,7 +77,7 @@ class CriticSettings:
     def make(self, name: str) -> Critic:
         """Build the critic of that name."""
         from toptail.lab.critics.networks import Encoders
-        from toptail.lab.critics.one_step import ONE_STEP
+        from toptail_paper.controlled.critics import ONE_STEP
 
         encoders = Encoders(self.hidden, self.embed_dim, self.ensemble, self.layer_norm)
         known = vars(self) | {"encoders": encoders}

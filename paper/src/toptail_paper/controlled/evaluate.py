@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 from toptail.lab.critics.base import Critic, Params, TrainedCritic
 from toptail.lab.critics.embedding import EmbeddingCritic, capped_score
 from toptail.lab.critics.networks import norm
-from toptail.lab.judges.controlled import ClosedFormJudge
 from toptail.lab.proposals.untrained import clipped_gaussian
-from toptail.lab.tasks.controlled import (
+from toptail.stats import best_of_k, oracle, paired_win_rate
+from toptail.stats.best_of_k import Floats as Floats
+from toptail_paper.controlled.config import NOISE_SIGMA, StudyConfig
+from toptail_paper.controlled.ideals import ClosedFormJudge
+from toptail_paper.controlled.world import (
     ACTION_DIM,
     ControlledWorld,
     Queries,
@@ -24,9 +27,6 @@ from toptail.lab.tasks.controlled import (
     sample_data,
     sample_queries,
 )
-from toptail.stats import best_of_k, oracle, paired_win_rate
-from toptail.stats.best_of_k import Floats as Floats
-from toptail_paper.controlled.config import NOISE_SIGMA, StudyConfig
 
 Scores = NDArray[np.float32]
 Rows = tuple[jax.Array, jax.Array, jax.Array]

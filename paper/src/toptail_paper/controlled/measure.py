@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.lab.critics.registry import MAIN, ideal_of
-from toptail.lab.judges.controlled import log_likelihood
-from toptail.lab.tasks.controlled import ControlledWorld, exact_value
 from toptail.stats import (
     best_of_k,
     bootstrap_sums,
@@ -28,7 +26,9 @@ from toptail_paper.controlled.evaluate import (
     norm_readout,
     selection_curves,
 )
+from toptail_paper.controlled.ideals import log_likelihood
 from toptail_paper.controlled.trainings import Trainings
+from toptail_paper.controlled.world import ControlledWorld, exact_value
 from toptail_paper.study.search_error import POOLED, POOLED_CANDIDATES, POOLED_RESAMPLES
 from toptail_paper.study.tables import StoredCell, cell
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap, seed_mean

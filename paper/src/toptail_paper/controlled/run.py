@@ -17,7 +17,6 @@ from toptail.io.arrays import write_arrays
 from toptail.io.json_files import write_json
 from toptail.lab.critics.base import Critic, Params
 from toptail.lab.critics.registry import MAIN
-from toptail.lab.tasks.controlled import exact_value
 from toptail.pools import ScoredPools
 from toptail.progress import Tick, no_tick
 from toptail.results import write_report
@@ -38,6 +37,7 @@ from toptail_paper.controlled.measure import (
 )
 from toptail_paper.controlled.specs import TABLES
 from toptail_paper.controlled.trainings import CAPTIONS, COSINES, Trainings, cells_of
+from toptail_paper.controlled.world import exact_value
 from toptail_paper.study.naming import is_circular
 from toptail_paper.study.search_error import NOTES as SPLIT_NOTES
 from toptail_paper.study.store import Arrays, RunFolder, alone

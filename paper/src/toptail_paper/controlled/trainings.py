@@ -11,14 +11,14 @@ from typing import Any
 
 from toptail.jobs.job import Job
 from toptail.lab.critics.embedding import CosineContrast
-from toptail.lab.critics.one_step import ONE_STEP
 from toptail.lab.critics.registry import MAIN
-from toptail.lab.judges.controlled import ideal_scores
-from toptail.lab.tasks.controlled import ControlledWorld
 from toptail.progress import Tick, no_tick
 from toptail_paper.controlled.cells import CriticCell, Trained, compute_cell, unit_of
 from toptail_paper.controlled.config import CONTRASTIVE, CONTROL, NOISE_SIGMA, StudyConfig, Sweep
+from toptail_paper.controlled.critics import ONE_STEP
 from toptail_paper.controlled.evaluate import Floats, Pools
+from toptail_paper.controlled.ideals import ideal_scores
+from toptail_paper.controlled.world import ControlledWorld
 from toptail_paper.study.store import RunFolder
 
 

@@ -14,7 +14,6 @@ from toptail.errors import InputError
 from toptail.jobs.job import Job
 from toptail.lab.critics.base import Critic, Params
 from toptail.lab.critics.registry import split_label
-from toptail.lab.tasks.controlled import ControlledWorld
 from toptail.lab.training.batches import train_seeds
 from toptail.lab.training.config import typed_settings
 from toptail.lab.training.loop import TrainConfig
@@ -25,6 +24,7 @@ from toptail_paper.controlled.cells import training_data
 from toptail_paper.controlled.config import CriticSettings, StudyConfig
 from toptail_paper.controlled.evaluate import Pools, read_scores, retrieval_auc
 from toptail_paper.controlled.measure import bootstrap_means, counterfactual_scores, picks_of
+from toptail_paper.controlled.world import ControlledWorld
 from toptail_paper.grids.cells import Reading, SeedCell, cells_job, fixed
 from toptail_paper.grids.grid import DeclaredGrid, Sizes
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 from toptail.errors import InputError, check_whole, refusing
 from toptail.io.json_files import read_object
 from toptail.lab.critics.registry import label_of, split_label
-from toptail.lab.judges.behaviour import SPACING
 from toptail.lab.tasks.triples import GAMMA, MAX_OFFSET
 from toptail.lab.training.config import SETTINGS, typed_settings
 from toptail_paper.grids.rules import RULES, Answer
+from toptail_paper.study.behaviour import SPACING
 
 
 @dataclass(frozen=True)

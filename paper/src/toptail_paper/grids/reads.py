@@ -13,7 +13,6 @@ from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.critics.registry import split_label
 from toptail.lab.judges.exact import exact_values
-from toptail.lab.judges.ideals import knows_ideals, point_ideals
 from toptail.lab.judges.point import is_point_maze
 from toptail.lab.scorers.base import Rows, Score
 from toptail.lab.scorers.runs import RunScore
@@ -23,9 +22,7 @@ from toptail.lab.tasks.neighbours import nearest_rows
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import (
     Triples,
-    hard_negatives,
     negatives,
-    same_trajectory_pairs,
     sample_triples,
 )
 from toptail.lab.training.config import RunConfig
@@ -34,7 +31,9 @@ from toptail.stats import best_of_k, kendall_tau_b
 from toptail_paper.grids.cells import Reading
 from toptail_paper.grids.grid import Sizes
 from toptail_paper.semantics.scoring import evaluate
+from toptail_paper.study.ideals import knows_ideals, point_ideals
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap
+from toptail_paper.triples.draws import hard_negatives, same_trajectory_pairs
 from toptail_paper.triples.retrieval import (
     hard_negative_win_rate,
     nearer_goal_win_rate,

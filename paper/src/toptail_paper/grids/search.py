@@ -10,7 +10,6 @@ from scipy.stats import beta
 
 from toptail.lab.critics.registry import readout
 from toptail.lab.judges.exact import exact_values
-from toptail.lab.proposals.actor import ActorConfig, train_actors
 from toptail.lab.proposals.diffusion import load_policy
 from toptail.lab.scorers.base import climber
 from toptail.lab.tasks.maze import UNIT
@@ -18,6 +17,7 @@ from toptail.lab.tasks.names import parse_name
 from toptail.stats.resample import Estimate
 from toptail_paper.grids.cells import Reading, fixed
 from toptail_paper.grids.reads import Subject, bootstrap_of, near_pools, query_values, require_ways
+from toptail_paper.selection.deployment.actor import ActorConfig, train_actors
 from toptail_paper.selection.deployment.config import EpisodeConfig, SearchConfig
 from toptail_paper.selection.deployment.episodes import (
     Episodes,

@@ -29,15 +29,14 @@ from toptail.lab.tasks.neighbours import nearest_rows
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import (
     Triples,
-    hard_negatives,
     negatives,
-    same_trajectory_pairs,
     sample_triples,
 )
 from toptail.lab.training.data import GoalSampling, device_data
 from toptail.lab.training.runs import RECORD, Run, read_run, run_folder, stored_config
 from toptail_paper.semantics.config import DRAWS, EXCLUSIONS, SEEN, SWEEP, Beside, SemanticsConfig
 from toptail_paper.study.store import Stored
+from toptail_paper.triples.draws import hard_negatives, same_trajectory_pairs
 
 _TRIPLES, _NEGATIVES, _SECOND_GOALS, _NEAR, _RANDOM = range(5)
 """One number for each kind of draw: its generator follows from it and from ``draw_seed``."""

@@ -16,7 +16,6 @@ from toptail.errors import InputError, option
 from toptail.io.files import entries
 from toptail.lab.critics.registry import IDEALS
 from toptail.lab.judges.exact import POINT_JUDGES, PointJudge
-from toptail.lab.judges.ideals import knows_ideals
 from toptail.lab.judges.point import is_point_maze
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.scorers.base import Rows, Score, Scorer, score_shared
@@ -40,7 +39,7 @@ from toptail_paper.semantics.config import (
 )
 from toptail_paper.semantics.draws import behaviour_runs, draw, proposals_spec, propose, spec
 from toptail_paper.semantics.load import stored_columns
-from toptail_paper.study.ideals import ideal_scorers
+from toptail_paper.study.ideals import ideal_scorers, knows_ideals
 from toptail_paper.study.results import note_critics, note_data
 from toptail_paper.study.store import RunFolder, Stale, Stored, fitting, need
 

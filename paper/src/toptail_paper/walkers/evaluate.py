@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.experts.actor import Walker
-from toptail.lab.experts.bodies import NOISE, Body, Ids, body_named
 from toptail.lab.tasks.simulator import available_cores
 from toptail.progress import Tick, no_tick
+from toptail_paper.walkers.bodies import NOISE, Body, Ids, body_named
 
 
 @dataclass

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.experts.bodies import NOISE, Body
+from toptail_paper.walkers.bodies import NOISE, Body
 from toptail_paper.walkers.settings import ExpertSettings
 
 Params = Any

@@ -24,7 +24,6 @@ ENTRY = Entry(
         Readout("f_cos", "contrastive", beside="cosine"),
         Readout("phi_norm", "contrastive", beside="norm"),
     ),
-    one_step="cosine",
     ideal="log_ratio",
     cell=("monte_carlo", "classification", "behaviour"),
 )

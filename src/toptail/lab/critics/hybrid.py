@@ -22,7 +22,6 @@ ENTRY = Entry(
         Readout("q_td", "both", beside="q_td"),
         Readout("q_hybrid", "both", value=True, beside="q_hybrid"),
     ),
-    one_step="hybrid",
     ideal="log_ratio",
 )
 

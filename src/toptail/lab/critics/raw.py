@@ -31,7 +31,6 @@ ENTRY = Entry(
         Readout("f_cos", "contrastive", beside="cosine"),
         Readout("phi_norm", "contrastive", beside="norm"),
     ),
-    one_step="raw",
     ideal="log_ratio",
     cell=("monte_carlo", "classification", "behaviour"),
 )

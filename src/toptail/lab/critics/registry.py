@@ -144,8 +144,6 @@ class Entry:
     """Name of the readout that selection maximizes."""
     readouts: tuple[Readout, ...]
     """Every readout of the class, classified."""
-    one_step: str | None = None
-    """Its name in the controlled world, whose episodes have one step; None if it is not there."""
     ideal: Ideal | None = None
     """What its deployed readout would score if it were learned perfectly; None if not known."""
     cell: Cell | None = None
@@ -220,11 +218,6 @@ def names(*groups: Group) -> tuple[str, ...]:
 
 MAIN: Final = names("main")
 """The four main critics, in order."""
-
-
-def one_step_names() -> tuple[str, ...]:
-    """Names of the critics of the controlled world."""
-    return tuple(e.one_step for e in CRITICS.values() if e.one_step)
 
 
 @cache

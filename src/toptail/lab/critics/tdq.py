@@ -28,7 +28,6 @@ ENTRY = Entry(
         Readout("q_lcb", "bellman", value=True),
         Readout("feature_norm", "bellman"),
     ),
-    one_step="tdq",
     ideal="q_star",
     cell=("bootstrapped", "regression", "optimal"),
 )

@@ -22,7 +22,6 @@ ENTRY = Entry(
         Readout("q_td", "both", value=True, title="Two heads, joint: q_td"),
         Readout("q_hybrid", "both"),
     ),
-    one_step="two_head",
     ideal="q_star",
 )
 

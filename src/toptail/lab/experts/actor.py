@@ -1,8 +1,7 @@
-"""Trained walkers, stored as safetensors files and run with NumPy alone."""
+"""Trained walkers: networks that move a body, stored as safetensors files and run with NumPy."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,55 +9,113 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.errors import refusing
+from toptail.errors import InputError, refusing
 from toptail.io.files import atomic
-from toptail.lab.experts.bodies import body_named
 
 Tensors = dict[str, NDArray[Any]]
-
-_TYPES: dict[str, np.dtype[Any]] = {
-    "F32": np.dtype("<f4"),
-    "F16": np.dtype("<f2"),
-    "I64": np.dtype("<i8"),
-    "U32": np.dtype("<u4"),
-}
 
 
 def write_tensors(path: Path, tensors: Tensors, metadata: dict[str, str]) -> None:
     """Write a safetensors file, completely or not at all."""
-    names = {kind: name for name, kind in _TYPES.items()}
-    header: dict[str, Any] = {"__metadata__": metadata}
-    start = 0
-    blocks = []
-    for name, tensor in tensors.items():
-        block = np.ascontiguousarray(tensor).tobytes()
-        offsets = [start, start + len(block)]
-        header[name] = {
-            "dtype": names[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": offsets,
-        }
-        start = offsets[1]
-        blocks.append(block)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    content = len(text).to_bytes(8, "little") + text + b"".join(blocks)
-    atomic(path, lambda target: target.write_bytes(content))
+    from safetensors.numpy import save_file
+
+    contiguous = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
+    atomic(path, lambda target: save_file(contiguous, target, metadata))
 
 
 def read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
-    """Read a safetensors file and its metadata back."""
-    with refusing(path, "cannot be read as a stored walker", "train it again"):
-        content = path.read_bytes()
-        begin = 8 + int.from_bytes(content[:8], "little")
-        header = json.loads(content[8:begin])
-        metadata: dict[str, str] = header.pop("__metadata__", {})
-        tensors: Tensors = {}
-        for name, entry in header.items():
-            start, end = (begin + offset for offset in entry["data_offsets"])
-            flat = np.frombuffer(content[start:end], _TYPES[entry["dtype"]])
-            tensors[name] = flat.reshape(entry["shape"])
-    return tensors, metadata
+    """Read a safetensors file and its metadata."""
+    from safetensors import safe_open
+
+    what = "cannot be read as a stored walker"
+    with refusing(path, what, "train it again"), safe_open(path, "numpy") as file:
+        return {name: file.get_tensor(name) for name in file.offset_keys()}, file.metadata() or {}
+
+
+# The inputs of the networks, made of observations ``[n, observation]`` of OGBench's online
+# environments, with NumPy or JAX. An observation ends with a command of two numbers: the direction
+# to walk in, or the vector from the ball to the goal. The world is rotated about the vertical so
+# that the command points along +x: physics is the same, and there is less to learn.
+
+
+def turn(vectors: Any, commands: Any, xp: Any) -> Any:
+    """Turn the first two of the columns ``[n, 2 or 3]`` so that commands point along +x."""
+    length = xp.sqrt((commands**2).sum(axis=1) + 1e-12)
+    cosine, sine = commands[:, 0] / length, commands[:, 1] / length
+    x, y = vectors[:, 0], vectors[:, 1]
+    turned = xp.stack([cosine * x + sine * y, cosine * y - sine * x], axis=1)
+    return xp.concatenate([turned, vectors[:, 2:]], axis=1)
+
+
+def axes(quaternions: Any, xp: Any) -> list[Any]:
+    """The body's three axes in the world, each ``[n, 3]``; the length does not matter."""
+    w, x, y, z = (quaternions / xp.sqrt((quaternions**2).sum(axis=1, keepdims=True))).T
+    return [
+        xp.stack([1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)], axis=1),
+        xp.stack([2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)], axis=1),
+        xp.stack([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)], axis=1),
+    ]
+
+
+def ant_inputs(observations: Any, xp: Any = np) -> Any:
+    """Height, torso axes, joints, velocity, turning and joint speeds (32 numbers).
+
+    Axes stand for the quaternion, whose two signs mean the same pose.
+    """
+    commands = observations[:, -2:]
+    return xp.concatenate(
+        [
+            observations[:, :1],
+            *(turn(axis, commands, xp) for axis in axes(observations[:, 1:5], xp)),
+            observations[:, 5:13],
+            turn(observations[:, 13:16], commands, xp),
+            observations[:, 16:27],
+        ],
+        axis=1,
+    )
+
+
+def antball_inputs(observations: Any, xp: Any = np) -> Any:
+    """As the ant's, then the ball's height, velocity and spin, its place, the goal's distance.
+
+    A ball looks the same from all sides: its orientation only serves to turn the spin into the
+    world (42 numbers in all).
+    """
+    commands = observations[:, -2:]
+    ant = xp.concatenate([observations[:, :13], observations[:, 18:32], commands], axis=1)
+    spin = observations[:, 35:38]
+    in_world = sum(
+        axis * spin[:, i : i + 1] for i, axis in enumerate(axes(observations[:, 14:18], xp))
+    )
+    return xp.concatenate(
+        [
+            ant_inputs(ant, xp),
+            observations[:, 13:14],
+            turn(observations[:, 32:35], commands, xp),
+            turn(in_world, commands, xp),
+            turn(observations[:, 38:40], commands, xp),
+            xp.sqrt((commands**2).sum(axis=1, keepdims=True)),
+        ],
+        axis=1,
+    )
+
+
+def humanoid_inputs(observations: Any, xp: Any = np) -> Any:
+    """Without the direction, and with both world velocities turned into it (67 numbers)."""
+    commands = observations[:, -2:]
+    return xp.concatenate(
+        [
+            observations[:, :37],
+            turn(observations[:, 37:40], commands, xp),
+            turn(observations[:, 40:43], commands, xp),
+            observations[:, 43:67],
+        ],
+        axis=1,
+    )
+
+
+INPUTS = {"ant": ant_inputs, "antball": antball_inputs, "humanoid": humanoid_inputs}
+"""The inputs of each body's networks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +139,7 @@ class Walker:
         """Return the mode of the action, ``[n, action]``, for observations ``[n, observation]``."""
         x = np.asarray(observations, np.float32)
         if not self.published:
-            inputs = body_named(self.body).inputs(x)
-            x = np.clip((inputs - self.mean) / self.deviation, -10.0, 10.0)
+            x = np.clip((INPUTS[self.body](x) - self.mean) / self.deviation, -10.0, 10.0)
         for kernel, bias in zip(self.kernels[:-1], self.biases[:-1], strict=True):
             x = x @ kernel + bias
             if not self.published:
@@ -129,7 +185,9 @@ class Walker:
 
 def shipped_path(body: str) -> Path:
     """The file of the trained walker that comes with the package."""
-    return Path(__file__).parent / "actors" / body_named(body).name / "actor.safetensors"
+    if body not in INPUTS:
+        raise InputError(f"There is no body '{body}': expected one of {', '.join(INPUTS)}.")
+    return Path(__file__).parent / "actors" / body / "actor.safetensors"
 
 
 def _gelu(x: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from toptail.errors import InputError
 from toptail.lab.critics.registry import entry, split_readout
-from toptail.lab.proposals.actor import ActorConfig
 from toptail.lab.tasks.names import is_ogbench, parse_name
+from toptail_paper.selection.deployment.actor import ActorConfig
 
 Kind: TypeAlias = Literal["value", "contrastive"]
 """What an actor follows: a readout that is fitted to Bellman targets, or any other."""

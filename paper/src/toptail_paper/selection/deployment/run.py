@@ -18,7 +18,6 @@ from toptail.io.json_files import read_json, write_json
 from toptail.lab.check.closed_loop import TaskEnvironment
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.critics.registry import MAIN, split_readout
-from toptail.lab.proposals.actor import TrainedActor, train_actor
 from toptail.lab.proposals.diffusion import DiffusionPolicy, load_policy
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import parse_name
@@ -29,6 +28,7 @@ from toptail.lab.training.data import OfflineData, device_data
 from toptail.lab.training.runs import Run, load_run, read_run, require_data, run_folder
 from toptail.progress import Tick, no_tick
 from toptail.stats.best_of_k import Floats
+from toptail_paper.selection.deployment.actor import TrainedActor, train_actor
 from toptail_paper.selection.deployment.config import DeploymentConfig, SpreadConfig
 from toptail_paper.selection.deployment.episodes import (
     Act,

@@ -16,9 +16,15 @@ from tests.critics.full_cases import DIMS, SLOW, make, random_batch, rough
 from tests.critics.slow_full import Array, Tree, joint, mlp
 from toptail.errors import InputError
 from toptail.lab.critics.base import Batch, Critic, Info, Params, Read, TrainedCritic
-from toptail.lab.proposals.actor import Actor, ActorConfig, TrainedActor, train_actor, train_actors
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.training.data import OfflineData, device_data
+from toptail_paper.selection.deployment.actor import (
+    Actor,
+    ActorConfig,
+    TrainedActor,
+    train_actor,
+    train_actors,
+)
 
 CRITIC = make("tdq")
 ACTOR = Actor(CRITIC, "q", (16, 16), alpha=0.4)

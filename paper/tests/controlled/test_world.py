@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.judges.controlled import ClosedFormJudge
 from toptail.lab.proposals.untrained import clipped_gaussian
-from toptail.lab.tasks.controlled import (
+from toptail_paper.controlled.ideals import ClosedFormJudge
+from toptail_paper.controlled.world import (
     ControlledWorld,
     Queries,
     exact_value,

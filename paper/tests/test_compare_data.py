@@ -1,15 +1,25 @@
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tyro
 
-from tests.tasks.conftest import hand_made
+from tests.tasks.conftest import DATA, hand_made
 from tests.tasks.test_maze import SMALL
 from toptail.errors import InputError
-from toptail.lab.tasks.collect import Collection, make_collector
-from toptail.lab.tasks.compare import (
+from toptail.lab.experts.walking import guide_of
+from toptail.lab.tasks.collect import Collection, collect, make_collector
+from toptail.lab.tasks.episodes import DirectionExpert, Episode, Navigator
+from toptail.lab.tasks.maze import Maze
+from toptail.lab.tasks.names import parse_name
+from toptail.lab.tasks.simulator import make_env
+from toptail.lab.tasks.trajectories import Trajectories
+from toptail_paper.commands.check_data import CheckData
+from toptail_paper.compare_data import (
     compare,
     describe,
     occupancy_distance,
@@ -19,11 +29,6 @@ from toptail.lab.tasks.compare import (
     step_lengths,
     visited_cells,
 )
-from toptail.lab.tasks.episodes import DirectionExpert, Episode, Navigator
-from toptail.lab.tasks.maze import Maze
-from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.simulator import make_env
-from toptail.lab.tasks.trajectories import Trajectories
 
 POINT = parse_name("pointmaze-medium-navigate-v0")
 MEDIUM = Maze.of(make_env("pointmaze-medium-v0"))
@@ -166,3 +171,61 @@ def test_a_stitch_reference_agrees_too() -> None:
     theirs = reference_episodes(task, episodes=25, rows=201, seed=1)
     differences = compare(describe(ours, maze), describe(theirs, maze))
     assert [d for d in differences if not d.same] == []
+
+
+def run(*args: str) -> int:
+    command: Any = tyro.cli(CheckData, args=list(args))
+    return int(command.run())
+
+
+def collect_few(out: Path, episodes: int, seed: int, rows: int | None = None) -> None:
+    name = out.stem
+    expert = guide_of(parse_name(name))
+    collect(Collection(name, episodes, 1, rows, seed, expert), out)
+
+
+def test_collect_then_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / f"{POINT.name}.npz"
+    collect_few(out, 30, seed=3)
+    checked = run(str(out), "--reference-episodes", "5")
+    printed = capsys.readouterr().out
+    assert checked == 0, printed
+    for expected in ("free cells covered", "mean step length", "Goals reached", "restoring 50"):
+        assert expected in printed
+
+
+def test_check_compares_with_the_file_in_the_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "cube-single-play-v0"
+    shutil.copy(DATA / f"{name}.npz", tmp_path / f"{name}.npz")
+    monkeypatch.setenv("TOPTAIL_DATA", str(DATA))
+    code = run(str(tmp_path / f"{name}.npz"), "--restore-rows", "3")
+    printed = capsys.readouterr().out
+    assert f"against {DATA / name}" in printed
+    assert "restoring 3" in printed
+    assert code == 1, "61 rows per trajectory are not the recipe's 1001"
+
+
+def test_check_wants_to_know_the_task(tmp_path: Path) -> None:
+    path = tmp_path / "mine.npz"
+    shutil.copy(DATA / f"{POINT.name}.npz", path)
+    with pytest.raises(InputError, match="--task NAME"):
+        run(str(path))
+    quick = ("--reference-episodes", "0", "--restore-rows", "0")
+    assert run(str(path), "--task", "PointMaze", *quick) == 1
+
+
+@pytest.mark.slow
+def test_walked_files_are_compared_without_blame(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "antmaze-medium-stitch-v0"
+    for seed, folder in enumerate(("mine", "theirs")):
+        collect_few(tmp_path / folder / f"{name}.npz", 2, seed, rows=31)
+    mine, theirs = (str(tmp_path / folder / f"{name}.npz") for folder in ("mine", "theirs"))
+    run(mine, "--against", theirs, "--restore-rows", "4")
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "share of rows flipped" in printed
+    assert "Another walker made the other file" in printed
+    assert "Goals reached per episode" in printed

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from toptail.errors import InputError
-from toptail.lab.tasks.controlled import (
+from toptail_paper.controlled.world import (
     ControlledWorld,
     Floats,
     Queries,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.lab.experts.actor import ant_inputs, antball_inputs, axes, humanoid_inputs
 from toptail.lab.tasks.simulator import humanoid_body, load_module
 
 Floats = NDArray[np.float64]
@@ -143,30 +144,7 @@ class Body(ABC):
     @staticmethod
     @abstractmethod
     def inputs(observations: Any, xp: Any = np) -> Any:
-        """The networks' inputs from observations ``[n, observation]``; NumPy or JAX.
-
-        The world is rotated about the vertical so that the command points along +x: physics is the
-        same, and there is less to learn.
-        """
-
-
-def turn(vectors: Any, commands: Any, xp: Any) -> Any:
-    """Turn the first two of the columns ``[n, 2 or 3]`` so that commands point along +x."""
-    length = xp.sqrt((commands**2).sum(axis=1) + 1e-12)
-    cosine, sine = commands[:, 0] / length, commands[:, 1] / length
-    x, y = vectors[:, 0], vectors[:, 1]
-    turned = xp.stack([cosine * x + sine * y, cosine * y - sine * x], axis=1)
-    return xp.concatenate([turned, vectors[:, 2:]], axis=1)
-
-
-def axes(quaternions: Any, xp: Any) -> list[Any]:
-    """Return the body's three axes in the world, each ``[n, 3]``; the length does not matter."""
-    w, x, y, z = (quaternions / xp.sqrt((quaternions**2).sum(axis=1, keepdims=True))).T
-    return [
-        xp.stack([1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)], axis=1),
-        xp.stack([2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)], axis=1),
-        xp.stack([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)], axis=1),
-    ]
+        """The networks' inputs from observations ``[n, observation]``; NumPy or JAX."""
 
 
 _NOISE = 0.1
@@ -212,23 +190,7 @@ class Ant(Body):
         """Which torsos point down."""
         return self._uprightness() < 0.0
 
-    @staticmethod
-    def inputs(observations: Any, xp: Any = np) -> Any:
-        """Height, torso axes, joints, velocity, turning and joint speeds (32 numbers).
-
-        Axes stand for the quaternion, whose two signs mean the same pose.
-        """
-        commands = observations[:, -2:]
-        return xp.concatenate(
-            [
-                observations[:, :1],
-                *(turn(axis, commands, xp) for axis in axes(observations[:, 1:5], xp)),
-                observations[:, 5:13],
-                turn(observations[:, 13:16], commands, xp),
-                observations[:, 16:27],
-            ],
-            axis=1,
-        )
+    inputs = staticmethod(ant_inputs)
 
     def _noisy_states(self, ids: Ids, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Draw states in the package's order, simulation by simulation."""
@@ -327,30 +289,7 @@ class AntBall(Ant):
         """The vectors from the ball to the goal after the ball moved."""
         return commands - features[:, 1:]
 
-    @staticmethod
-    def inputs(observations: Any, xp: Any = np) -> Any:
-        """As the ant's, then the ball's height, velocity and spin, its place, the goal's distance.
-
-        A ball looks the same from all sides: its orientation only serves to turn the spin into the
-        world (42 numbers in all).
-        """
-        commands = observations[:, -2:]
-        ant = xp.concatenate([observations[:, :13], observations[:, 18:32], commands], axis=1)
-        spin = observations[:, 35:38]
-        in_world = sum(
-            axis * spin[:, i : i + 1] for i, axis in enumerate(axes(observations[:, 14:18], xp))
-        )
-        return xp.concatenate(
-            [
-                Ant.inputs(ant, xp),
-                observations[:, 13:14],
-                turn(observations[:, 32:35], commands, xp),
-                turn(in_world, commands, xp),
-                turn(observations[:, 38:40], commands, xp),
-                xp.sqrt((commands**2).sum(axis=1, keepdims=True)),
-            ],
-            axis=1,
-        )
+    inputs = staticmethod(antball_inputs)
 
 
 _TORSO, _HEAD = 1, 2
@@ -440,19 +379,7 @@ class Humanoid(Body):
         """Which heads are below 0.8."""
         return self._xpos[:, _HEAD, 2] < _FALLEN
 
-    @staticmethod
-    def inputs(observations: Any, xp: Any = np) -> Any:
-        """Without the direction, and with both world velocities turned into it (67 numbers)."""
-        commands = observations[:, -2:]
-        return xp.concatenate(
-            [
-                observations[:, :37],
-                turn(observations[:, 37:40], commands, xp),
-                turn(observations[:, 40:43], commands, xp),
-                observations[:, 43:67],
-            ],
-            axis=1,
-        )
+    inputs = staticmethod(humanoid_inputs)
 
     def _stand(self) -> Floats:
         """The package's stand reward: head above 1.4, torso upright."""

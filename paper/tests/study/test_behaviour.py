@@ -7,12 +7,16 @@ import pytest
 import scipy.linalg
 from numpy.typing import NDArray
 
-from toptail.lab.judges.behaviour import (
+from toptail.lab.judges.point import TOLERANCE
+from toptail.lab.tasks.episodes import DirectionExpert, Navigator
+from toptail.lab.tasks.maze import Maze
+from toptail.lab.tasks.names import parse_name
+from toptail_paper.study.behaviour import (
     Behaviour,
     clipped_log_density,
     clipped_moments,
 )
-from toptail.lab.judges.ideals import (
+from toptail_paper.study.ideals import (
     Hitting,
     Occupancy,
     PointIdeals,
@@ -20,10 +24,6 @@ from toptail.lab.judges.ideals import (
     knows_ideals,
     resolvent,
 )
-from toptail.lab.judges.point import TOLERANCE
-from toptail.lab.tasks.episodes import DirectionExpert, Navigator
-from toptail.lab.tasks.maze import Maze
-from toptail.lab.tasks.names import parse_name
 
 TASK = "pointmaze-medium-navigate-v0"
 BEND = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 0, 1], [1, 1, 1, 0, 1], [1, 1, 1, 1, 1]], dtype=bool)

@@ -13,7 +13,7 @@ rule on each axis.
 
 The chain is stepped from the package's starts to the last row: `Behaviour.rho` is how often data
 has the point at x with the hidden goal G. The action is evidence of that goal: P(G | s, a) is
-proportional to P(G | s) beta(a | s, G). `toptail.lab.judges.ideals` solves for the future.
+proportional to P(G | s) beta(a | s, G). `toptail_paper.study.ideals` solves for the future.
 """
 
 from __future__ import annotations

@@ -153,4 +153,4 @@ class OneStepTwoHead(OneStepHeads):
 ONE_STEP: Final[Mapping[str, type[Critic]]] = {
     kind.name: kind for kind in (OneStepTDQ, Raw, Cosine, OneStepHybrid, OneStepTwoHead)
 }
-"""The critics of the controlled world, by ``Entry.one_step``."""
+"""The critics of the controlled world, by name."""

@@ -6,10 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.experts.package import command, online
+from paper.tests.walkers.package import command, online
 from toptail.errors import InputError
-from toptail.lab.experts.bodies import BODIES, Body, body_named, turn
-from toptail.lab.tasks.simulator import package_randomness
+from toptail.lab.experts.actor import Walker, turn
+from toptail.lab.experts.walking import dribbling_inputs, guide_of, walking_inputs
+from toptail.lab.tasks.episodes import Situation
+from toptail.lab.tasks.maze import Maze
+from toptail.lab.tasks.names import parse_name
+from toptail.lab.tasks.simulator import make_env, package_randomness
+from toptail_paper.walkers.bodies import BODIES, Body, body_named
 
 STEPS = {"ant": 1000, "antball": 200, "humanoid": 450}
 COUNT = 3
@@ -153,3 +158,35 @@ def test_training_starts_of_the_humanoid_stand_lie_and_fall() -> None:
 def test_an_unknown_body_is_refused() -> None:
     with pytest.raises(InputError, match="no body 'snake': expected one of ant, antball, humanoid"):
         body_named("snake")
+
+
+def test_the_walker_sees_what_its_online_environment_showed() -> None:
+    """The body's own observation of a state, against the one made of a maze's."""
+    ant = BODIES["ant"](1)
+    rng = np.random.default_rng(0)
+    ant.start(np.array([0]), rng)
+    shown: list[Any] = []
+    env = make_env("antmaze-medium-v0")
+    observation = np.concatenate([ant.qpos, ant.qvel], axis=1)
+    situation = Situation(
+        observation, ant.qpos[:, :2], np.zeros((1, 2)), ant.commands, Maze.of(env)
+    )
+    guide = guide_of(parse_name("antmaze-medium-navigate-v0"))
+    assert guide is not None
+    shown = [guide.actions(situation), Walker.shipped("ant")(ant.observations())]
+    np.testing.assert_array_equal(*shown)
+
+
+def test_players_see_what_their_online_environments_showed() -> None:
+    ball = BODIES["antball"](3)
+    ball.start(np.arange(3), np.random.default_rng(1))
+    rows = np.concatenate([ball.qpos, ball.qvel], axis=1)
+    goals = ball.qpos[:, -7:-5] + ball.commands
+    maze = Maze.of(make_env("antsoccer-arena-v0"))
+    situation = Situation(rows, ball.qpos[:, :2], goals, np.zeros((3, 2)), maze)
+    np.testing.assert_allclose(dribbling_inputs(situation, goals), ball.observations())
+    walking = walking_inputs(situation, goals)
+    assert walking.shape == (3, BODIES["ant"].observation_size)
+    np.testing.assert_array_equal(walking[:, :13], rows[:, 2:15])
+    np.testing.assert_array_equal(walking[:, 13:27], rows[:, 22:36])
+    np.testing.assert_allclose(np.linalg.norm(walking[:, 27:], axis=1), 1.0, atol=1e-5)
