@@ -35,7 +35,7 @@ def test_the_python_example_prints_what_its_comment_says(page: str) -> None:
         "toptail",
         "toptail.audit.run",
         "toptail.pools.columns",
-        "toptail.results.result",
+        "toptail.results",
         "toptail.judging.plan",
         "toptail.api",
         "toptail.progress",

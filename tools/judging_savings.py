@@ -19,8 +19,7 @@ import matplotlib as mpl
 
 from toptail.pools import ScoredPools
 from toptail.pools.columns import listed
-from toptail.report.figures import SETTINGS, new_figure
-from toptail.report.style import NEUTRAL
+from toptail.report.figures import NEUTRAL, SETTINGS, new_figure
 from validation.judging_savings import TIMES, Saving, table_savings
 
 ROOT = Path(__file__).parents[1]

@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from toptail.lab.check.run import check
     from toptail.pools import JudgedPicks, ScoredPools
     from toptail.pools.builtin import builtin_pools
-    from toptail.results.result import AuditResult, ChoiceResult, PicksResult
+    from toptail.results import AuditResult, ChoiceResult, PicksResult
     from toptail.select.base import Selector
 
     __version__: str
 
 _WHERE = {
-    "AuditResult": "results.result",
-    "ChoiceResult": "results.result",
+    "AuditResult": "results",
+    "ChoiceResult": "results",
     "JudgedPicks": "pools",
     "JudgingPlan": "judging.plan",
-    "PicksResult": "results.result",
+    "PicksResult": "results",
     "ScoredPools": "pools",
     "Selector": "select.base",
     "Verdict": "audit.verdict",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from toptail.judging.labels import Judges
     from toptail.pools import ScoredPools
     from toptail.pools.columns import Columns
-    from toptail.results.result import AuditResult, ChoiceResult, PicksResult
+    from toptail.results import AuditResult, ChoiceResult, PicksResult
 
 LEAST_RESAMPLES: Final = 100
 """With fewer, the ends of a 95 % interval are the extremes of what was drawn."""
@@ -217,7 +217,7 @@ def audit(
     from toptail.audit.baseline import baseline_content
     from toptail.audit.run import pools_content
     from toptail.judging.plan import level_at, look_of
-    from toptail.results.result import AuditResult
+    from toptail.results import AuditResult
 
     check_whole("resamples", resamples, LEAST_RESAMPLES)
     named = _with(columns, scores, values, query, group, cluster)
@@ -307,7 +307,7 @@ def audit_picks(
     """
     from toptail.audit.picks import picks_content
     from toptail.pools.picks import PickColumns, to_picks
-    from toptail.results.result import PicksResult
+    from toptail.results import PicksResult
 
     check_whole("resamples", resamples, LEAST_RESAMPLES)
     columns = PickColumns(
@@ -394,7 +394,7 @@ def choose(
     ('filter', 16)
     """
     from toptail.pools.columns import listed
-    from toptail.results.result import ChoiceResult
+    from toptail.results import ChoiceResult
     from toptail.select.comparison import ChoiceSettings
     from toptail.select.content import choice_content
     from toptail.select.read import further_columns, read_options

@@ -8,4 +8,4 @@ import pytest
 @pytest.fixture
 def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Result folders are written without figures, which take longer than the audit."""
-    monkeypatch.setattr("toptail.report.render.save_figures", lambda *_: [])
+    monkeypatch.setattr("toptail.report.figures.save_figures", lambda *_: [])

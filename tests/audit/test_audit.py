@@ -409,7 +409,7 @@ def test_a_failure_while_writing_leaves_nothing_behind(
     def broken(*_: object) -> None:
         raise RuntimeError("disk full")
 
-    monkeypatch.setattr("toptail.report.render.render", broken)
+    monkeypatch.setattr("toptail.report.figures.save_figures", broken)
     with pytest.raises(RuntimeError, match="disk full"):
         flat.audit(builtin_pools(5, 4), **FAST).write(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 
 from paper.tests.selection.conftest import write_audit
 from tests.environments.plane import STEP, GoalPlane, records, small
+from toptail import results as stored
 from toptail.errors import InputError
 from toptail.lab.check.inputs import CheckConfig
 from toptail.lab.check.result import CheckResult
 from toptail.lab.check.run import check
 from toptail.lab.environments.protocol import Copies
 from toptail.lab.tasks.files import Dataset
-from toptail.results import result as stored
 
 TRAIN, VAL = records(60, 12, 0), records(60, 12, 1)
 CONFIG = CheckConfig(**small(per_group=10, starts=15))

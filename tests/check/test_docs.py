@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from paper.tests.selection.conftest import write_audit
+from toptail import results
 from toptail.cli import main
 from toptail.errors import Exit
 from toptail.io.json_files import read_json
-from toptail.results import result
 
 ROOT = Path(__file__).parent.parent.parent
 SMALL = {
@@ -49,7 +49,7 @@ def run(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def test_the_page_works_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(result, "write_report", write_audit)  # pages take longer than all the rest
+    monkeypatch.setattr(results, "write_report", write_audit)  # pages take longer than all the rest
     text = (ROOT / "docs" / "critic.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")

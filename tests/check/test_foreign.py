@@ -12,11 +12,11 @@ import pytest
 
 from paper.tests.selection.conftest import write_audit
 from tests.foreign.fixtures import DATA, FOREIGN, POINT, checkpoint
+from toptail import results
 from toptail.audit.verdict import STATUSES
 from toptail.cli import main
 from toptail.lab.tasks.files import save_file
 from toptail.lab.tasks.trajectories import Trajectories
-from toptail.results import result
 
 MINE = """
 def make(run, epoch=1):
@@ -40,7 +40,7 @@ SEEDS = {"ogbench-gciql": ["ogbench-gciql@0", "ogbench-gciql@1"]}
 @pytest.fixture(autouse=True)
 def _without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pages behind the verdicts take longer than all the rest."""
-    monkeypatch.setattr(result, "write_report", write_audit)
+    monkeypatch.setattr(results, "write_report", write_audit)
 
 
 def checked(scorers: dict[str, str], home: Path) -> dict[str, Any]:

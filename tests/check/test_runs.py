@@ -21,6 +21,7 @@ from tests.environments.plane import small, write_plane
 from tests.light import run_light
 from tests.tasks.conftest import DATA
 from tests.training.toy import toy_config
+from toptail import results
 from toptail.cli import main
 from toptail.commands.check import CheckCommand
 from toptail.commands.requirements import need_training
@@ -32,7 +33,6 @@ from toptail.lab.check.result import CheckResult
 from toptail.lab.check.run import Piece, check
 from toptail.lab.tasks.files import load_file
 from toptail.progress import Caller, called_by
-from toptail.results import result
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_a_function_of_numpy_is_checked_without_jax() -> None:
 def test_the_command_asks_for_no_package_that_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(result, "write_report", write_audit)  # pages take longer than the rest
+    monkeypatch.setattr(results, "write_report", write_audit)  # pages take longer than the rest
     monkeypatch.setattr("toptail.commands.requirements.find_spec", lambda _name: None)
     (tmp_path / "mine.py").write_text("def q(s, a, g):\n    return (a * (g - s)).sum(axis=1)\n")
     flags = {"scorer": f"{tmp_path / 'mine.py'}:q", "pools": "uniform", "follow_k": "1,2"}

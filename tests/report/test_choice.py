@@ -19,10 +19,10 @@ from toptail.report.choice import (
     choice_latex,
     choice_markdown,
     choice_tables,
-    render_choice,
     shown_curves,
 )
 from toptail.report.figures import frontier_figure
+from toptail.results import ChoiceResult
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +75,7 @@ def test_curves_shown_are_few_and_hold_a_plain_best(choice: dict[str, Any]) -> N
 
 def test_files_are_written_and_the_same_each_time(choice: dict[str, Any], tmp_path: Path) -> None:
     for name in "ab":
-        (tmp_path / name).mkdir()
-        render_choice(choice, tmp_path / name)
+        ChoiceResult(choice).write(tmp_path / name)
     for file in ("choice.md", "choice.tex", "report.html", "figures/frontier.svg"):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
     assert (tmp_path / "a" / "figures" / "frontier.png").stat().st_size > 5_000

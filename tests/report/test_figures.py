@@ -58,7 +58,7 @@ def test_gains_are_drawn_first_with_what_the_verdicts_ask(audit: dict[str, Any])
     for scorer in audit["scorers"].values():
         assert scorer["gain"]["value"] in lines
     assert lines[:3] == [[0.0, 0.0], [-0.02, -0.02], [-0.1, -0.1]]
-    assert {"random pick", "−δ = −0.02", "−ρ = −0.10", "hurts from K = 8"} <= set(labels(figure))
+    assert {"random pick", "−δ = −2%", "−ρ = −10%", "hurts from K = 8"} <= set(labels(figure))
     rings = [list(line.get_xdata()) for line in axes.lines if line.get_markersize() == 9]  # type: ignore[arg-type]
     assert rings == [[4.0], [4.0], [1.0]]  # two are safe up to 16, one up to 2
     bands = [c for c in axes.collections if c.get_paths()]
@@ -107,7 +107,7 @@ def test_marks_between_the_shown_k_stand_on_the_line(audit: dict[str, Any]) -> N
     verdict["k_harm"] = 7
     assert 7 not in audit["k"]
     figure = gain_figure(audit)
-    assert "−ρ = −0.025" in labels(figure)
+    assert "−ρ = −2.5%" in labels(figure)
     (mark,) = (
         text
         for text in figure.axes[0].texts

@@ -13,13 +13,11 @@ from typing import Any
 import pytest
 
 from toptail.audit.verdict import STATUSES
+from toptail.report.documents import render_latex, render_markdown, summary_lines
 from toptail.report.html import MOST_ROWS, render_html
-from toptail.report.latex import render_latex
-from toptail.report.markdown import render_markdown
 from toptail.report.page import breakable
-from toptail.report.render import render
-from toptail.report.sentences import status_lines
-from toptail.report.summary import summary_lines
+from toptail.report.text import status_lines
+from toptail.results import write_report
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -123,8 +121,8 @@ def test_each_status_means_what_the_rule_says(audit: Any) -> None:
     audit["thresholds"] |= {"delta": 0.03, "rho": 0.25}
     meanings = dict(status_lines(audit))
     assert tuple(meanings) == STATUSES
-    assert "δ = 0.03" in meanings["unsafe"]
-    assert all("ρ = 0.25" in text for status, text in meanings.items() if status != "unsafe")
+    assert "δ = 3%" in meanings["unsafe"]
+    assert all("ρ = 25%" in text for status, text in meanings.items() if status != "unsafe")
     assert "one-sided 2.5 %" in meanings["safe"]
 
 
@@ -199,16 +197,18 @@ def visible(audit: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("name", ["audit", "picks", "hostile", "all_null"])
-def test_render_writes_the_promised_files(
+def test_a_report_has_the_promised_files(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     audit = request.getfixturevalue(name)
+    out = tmp_path / "out"
     figures = [
         f"figures/{figure}.{kind}" for figure in FIGURES[audit["kind"]] for kind in ("svg", "png")
     ]
-    expected = [tmp_path / path for path in ("audit.md", "audit.tex", "report.html", *figures)]
-    assert render(audit, tmp_path) == expected
-    assert sorted(p for p in tmp_path.rglob("*") if p.is_file()) == sorted(expected)
+    texts = ("audit.json", "audit.md", "audit.tex", "report.html")
+    expected = [out / path for path in (*texts, *figures)]
+    assert write_report(audit, out) == out / "report.html"
+    assert sorted(p for p in out.rglob("*") if p.is_file()) == sorted(expected)
     assert all(path.stat().st_size > 0 for path in expected)
 
 

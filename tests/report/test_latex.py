@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.report.conftest import SHAPES, make_audit
-from toptail.report.latex import escape, render_latex
+from toptail.report.documents import as_latex, render_latex
 
 AUDITS = ["audit", "fifteen", "picks", "hostile", "all_null", "long_names"]
 
@@ -53,8 +53,8 @@ def long_names() -> dict[str, Any]:
         ("characteristics", "characteristics"),  # a word, which TeX hyphenates itself
     ],
 )
-def test_escape(text: str, latex: str) -> None:
-    assert escape(text) == latex
+def test_as_latex(text: str, latex: str) -> None:
+    assert as_latex(text) == latex
 
 
 @pytest.mark.parametrize("name", AUDITS)

@@ -9,7 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from toptail.report.markdown import escape, render_markdown
+from toptail.report.documents import as_markdown, render_markdown
 from toptail.report.tables import tables_of
 
 
@@ -79,5 +79,5 @@ def test_parts_come_in_the_order_of_the_page(compared: dict[str, Any]) -> None:
     "text", ["a|b", "*x*", "_x_", "`x`", "[x](y)", "<b>", "&amp;", "#1", "~~x~~"]
 )
 def test_escaped_text_reads_back(text: str) -> None:
-    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(f"x {escape(text)}")
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(f"x {as_markdown(text)}")
     assert plain(tokens[1]) == f"x {text}"

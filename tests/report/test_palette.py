@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from toptail.report.style import DARK, LIGHT, line_style
+from toptail.report.page import DARK, LIGHT, line_style
 
 # Machado, Oliveira and Fernandes (2009), severity 1.0, on linear RGB.
 VISION = {

@@ -8,20 +8,18 @@ from typing import Any
 import pytest
 
 from toptail.commands.terminal import print_table
-from toptail.report.scorer_tables import (
+from toptail.report.table import Cell, Column, Table
+from toptail.report.tables import (
     MOST_STEPS,
+    baseline_table,
+    captured_table,
+    comparisons_table,
     group_tests_table,
     groups_table,
     heterogeneity,
     numbers_table,
-    steps_table,
-)
-from toptail.report.table import Cell, Column, Table
-from toptail.report.tables import (
-    baseline_table,
-    captured_table,
-    comparisons_table,
     populations_table,
+    steps_table,
     tables_of,
     verdict_table,
 )
@@ -87,7 +85,7 @@ def test_a_baseline_says_what_was_compared(compared: dict[str, Any]) -> None:
     compared["baseline"]["scorers"]["perfect"]["old"] = "perfect"
     names = [row[0] for row in texts(baseline_table(compared))]
     assert names[:2] == ["perfect", "noisy (was “noisy_v1”)"]
-    for part in ("“old.parquet”", "90 shared queries", "10 only here", "4 only there", "0.02"):
+    for part in ("“old.parquet”", "90 shared queries", "10 only here", "4 only there", "2%"):
         assert part in table.caption
 
 

@@ -11,20 +11,17 @@ import pytest
 
 from toptail.audit.verdict import Interval
 from toptail.report import text
+from toptail.report.documents import render_latex, render_markdown, summary_lines
 from toptail.report.html import render_html
-from toptail.report.latex import render_latex
-from toptail.report.markdown import render_markdown
-from toptail.report.scorer_tables import numbers_table
-from toptail.report.sentences import (
+from toptail.report.tables import numbers_table, verdict_table
+from toptail.report.text import (
+    NOT_MEANT,
     basis_sentences,
     exception_sentences,
     exceptions,
     shared_unseen,
     unseen,
 )
-from toptail.report.summary import summary_lines
-from toptail.report.tables import verdict_table
-from toptail.report.text import NOT_MEANT
 from toptail.results import AuditResult
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -200,7 +201,7 @@ def test_reading_renders_nothing(
         raise AssertionError("rendered")
 
     for name in ("render_html", "render_latex", "render_markdown"):
-        monkeypatch.setattr(f"toptail.report.render.{name}", broken)
+        monkeypatch.setattr(f"toptail.results.{name}", broken)
     assert AuditResult.read(tmp_path / "out") == result
     assert main(["report", str(tmp_path / "out")]) == 2
 
@@ -221,7 +222,8 @@ def test_a_choice_has_tables_a_figure_and_a_notebook_view() -> None:
     assert len(choice.plot().axes) == 2
     with pytest.raises(InputError, match="no figure 'x'"):
         choice.plot("x")
-    assert choice._repr_html_().startswith("<pre>")
+    assert choice.answer in unescape(choice._repr_html_())
+    assert choice._repr_html_().count("<tr>") == 1 + 1 + len(choice.baselines)
     assert repr(choice).startswith("ChoiceResult: ")
 
 

@@ -106,7 +106,7 @@ def test_without_whole_queries_there_is_no_oracle(table: Arrays, tmp_path: Path)
     assert ends["oracle"] is None
     assert ends["random"] is not None
     assert any("there is no oracle" in note for note in content["notes"])
-    assert re.search(r"the oracle +not known", result.summary())
+    assert re.search(r"the oracle +not available", result.summary())
     assert result.write(tmp_path / "out").is_file()
     assert main(["report", str(tmp_path / "out")]) == 0
 

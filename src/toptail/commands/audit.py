@@ -28,7 +28,7 @@ from toptail.errors import Exit, InputError
 from toptail.io.files import check_folder
 from toptail.pools.columns import RESERVED
 from toptail.progress import Caller, called_by
-from toptail.results.result import AuditResult, PicksResult
+from toptail.results import AuditResult, PicksResult
 
 _Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
 

@@ -1,8 +1,10 @@
-"""The numbers of an audit as Arrow tables, unrounded: one row per scorer, K, pair or check."""
+"""The numbers of a result as Arrow tables, unrounded: one row per scorer, K, pair or check."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -28,7 +30,7 @@ def arrow_table(audit: Audit, name: str) -> pa.Table:
     """One table by its name; what is not computable is null."""
     if name not in table_names(audit):
         raise InputError(
-            f"There is no table {name!r} in this audit; its tables are "
+            f"There is no table {name!r} in this result; its tables are "
             f"{', '.join(table_names(audit))}."
         )
     rows = list(_TABLES[audit["kind"]][name](audit))
@@ -119,6 +121,13 @@ def _pick_groups(audit: Audit) -> Iterable[Row]:
         yield from ({"group": group} | row for row in _comparisons(part))
 
 
+def _of_choice(choice: Mapping[str, Any], name: str) -> Iterable[Row]:
+    """Rows as they are stored; parameters differ from row to row and are texts in JSON."""
+    for row in choice[name]:
+        texts = {"parameters": json.dumps(row["parameters"])} if "parameters" in row else {}
+        yield row | texts
+
+
 _TABLES: Final[Mapping[str, Mapping[str, Callable[[Audit], Iterable[Row]]]]] = {
     "pools": {
         "verdicts": _verdicts,
@@ -133,8 +142,12 @@ _TABLES: Final[Mapping[str, Mapping[str, Callable[[Audit], Iterable[Row]]]]] = {
         "checks": _checks,
     },
     "picks": {"differences": _comparisons, "selectors": _selectors, "groups": _pick_groups},
+    "choice": {
+        name: partial(_of_choice, name=name)
+        for name in ("families", "chosen", "differences", "curves", "coverage")
+    },
 }
-"""Kind of audit -> name of a table -> its rows."""
+"""Kind of result -> name of a table -> its rows."""
 
 
 def _parts(entry: Mapping[str, Any], names: Iterable[str]) -> Row:

@@ -4,34 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
-from toptail.io.files import write_texts
-from toptail.report import latex, markdown
-from toptail.report.html import LONG, rounded
-from toptail.report.page import Chart, Page, Picture, Section, Sheet, data_address, render_page
-from toptail.report.sentences import one_line_rows, recorded
-from toptail.report.style import line_style
+from toptail.report.documents import (
+    as_latex,
+    as_markdown,
+    bullets,
+    document,
+    method_parts,
+    paragraph,
+    remarks,
+    table_parts,
+    tabular,
+)
+from toptail.report.page import (
+    LONG,
+    Chart,
+    Page,
+    Picture,
+    Section,
+    Sheet,
+    data_address,
+    line_style,
+    render_page,
+    rounded,
+    small_html,
+)
 from toptail.report.table import (
     Cell,
     Column,
     Table,
     count_cell,
-    difference_cell,
+    interval_cell,
     name_cell,
     number_cell,
     numbers,
 )
 from toptail.report.text import (
-    bracket,
     count,
     decimals_for,
     number,
     one_line,
+    one_line_rows,
     percent,
     plural,
+    queries_words,
+    recorded,
+    remark_lines,
+    share_words,
     short,
+    with_interval,
 )
 from toptail.select.base import titled
 
@@ -59,11 +81,8 @@ def choice_decimals(choice: Choice) -> int:
 def choice_sentences(choice: Choice) -> list[str]:
     """What was tried, on how much data."""
     settings, decimals = choice["settings"], choice_decimals(choice)
-    where = plural(choice["queries"], "query", "queries")
-    if choice["clusters"] != choice["queries"]:
-        where += f" in {plural(choice['clusters'], 'cluster')}"
     sentences = [
-        f"{where}, {plural(choice['candidates'], 'candidate')}, judged by "
+        f"{queries_words(choice)}, {plural(choice['candidates'], 'candidate')}, judged by "
         f"“{one_line(choice['value_column'])}”; {count(choice['tried'])} selectors with their "
         f"parameters and K up to {choice['k_max']}.",
         "Chosen on all queries; intervals allow for the choice, which was made again in "
@@ -99,12 +118,17 @@ def choice_tables(choice: Choice) -> list[Table]:
 def _worth(choice: Choice) -> Table:
     decimals, level = choice_decimals(choice), percent(choice["settings"]["level"])
     rows: list[tuple[Cell, ...]] = [
-        (name_cell(deployed_words(choice)), _interval(choice, decimals), Cell("–"))
+        (name_cell(deployed_words(choice)), interval_cell(choice, "value", decimals), Cell("–"))
     ]
     for each in choice["differences"]:
-        baseline = choice["baselines"][each["against"]]
-        cells = (_interval(baseline, decimals), _difference(each, decimals))
-        rows.append((name_cell(BASELINES[each["against"]]), *cells))
+        against = each["against"]
+        rows.append(
+            (
+                name_cell(BASELINES[against]),
+                interval_cell(choice["baselines"][against], "value", decimals),
+                interval_cell(each, "difference", decimals, sign=True),
+            )
+        )
     return Table(
         "worth",
         "What it is worth",
@@ -117,22 +141,14 @@ def _worth(choice: Choice) -> Table:
     )
 
 
-def _interval(entry: Mapping[str, Any], decimals: int) -> Cell:
-    return number_cell(entry["value"], entry["low"], entry["high"], decimals=decimals)
-
-
-def _difference(entry: Mapping[str, Any], decimals: int) -> Cell:
-    return difference_cell(entry["difference"], entry["low"], entry["high"], decimals)
-
-
 def _families(choice: Choice) -> Table:
     decimals = choice_decimals(choice)
     rows = tuple(
         (
             name_cell(title(each)),
             count_cell(each["k"]),
-            _interval(each, decimals),
-            _difference(each["difference"], decimals),
+            interval_cell(each, "value", decimals),
+            interval_cell(each["difference"], "difference", decimals, sign=True),
             number_cell(each["error"], decimals=decimals + 1) if each["error"] else Cell("–"),
         )
         for each in choice["families"]
@@ -221,11 +237,7 @@ def choice_lines(choice: Choice) -> list[str]:
     decimals = choice_decimals(choice)
 
     def ends(entry: Mapping[str, Any]) -> str:
-        if entry["value"] is None:
-            return "not known"
-        return (
-            f"{number(entry['value'], decimals)} {bracket(entry['low'], entry['high'], decimals)}"
-        )
+        return with_interval(entry["value"], entry["low"], entry["high"], decimals)
 
     optimism = number(choice["naive"]["optimism"], decimals)
     return [
@@ -242,8 +254,7 @@ def choice_lines(choice: Choice) -> list[str]:
             f"  {short(deployed_words(each), 44):<46}{ends(each)}"
             for each in choice["families"][:MOST_CURVES]
         ),
-        *(f"warning: {one_line(sentence)}" for sentence in choice["warnings"]),
-        *(f"note: {one_line(sentence)}" for sentence in choice["notes"]),
+        *remark_lines(choice["warnings"], choice["notes"]),
     ]
 
 
@@ -255,28 +266,11 @@ def choice_method(choice: Choice) -> list[tuple[str, str]]:
             *recorded(choice["record"], settings["level"]),
             ("Parts and repeats", f"{settings['folds']} parts, {settings['repeats']} times"),
             ("Resamples", count(settings["resamples"])),
-            ("Margin in which the simpler wins", f"{number(settings['margin'])} of the headroom"),
+            ("Margin in which the simpler wins", share_words(settings["margin"])),
             ("Price of a candidate", number(settings["cost"], 4)),
             ("No answer is worth", "not declared" if abstain is None else number(abstain, 3)),
         ]
     )
-
-
-def render_choice(choice: Choice, folder: Path) -> None:
-    """Write ``choice.md``, ``choice.tex``, ``report.html`` and ``figures/`` into a folder."""
-    from toptail.report.figures import frontier_figure, image
-
-    texts = {
-        "choice.md": choice_markdown(choice),
-        "choice.tex": choice_latex(choice),
-        "report.html": choice_html(choice),
-    }
-    write_texts(folder, texts)
-    figures = folder / "figures"
-    figures.mkdir(exist_ok=True)
-    figure = frontier_figure(choice)
-    for ending in ("svg", "png"):
-        (figures / f"frontier.{ending}").write_bytes(image(figure, ending))
 
 
 def choice_html(choice: Choice) -> str:
@@ -352,35 +346,44 @@ def _chart_data(choice: Choice) -> dict[str, Any]:
         for rank, each in enumerate(shown_curves(choice))
     ]
     ends = {name: choice["baselines"][name]["value"] for name in ("random", "oracle")}
-    data = {"k": choice["ks"], "decimals": choice_decimals(choice), "families": families, **ends}
-    small: dict[str, Any] = rounded(data)
-    return small
+    data: dict[str, Any] = {
+        "k": choice["ks"],
+        "decimals": choice_decimals(choice),
+        "families": families,
+        **ends,
+    }
+    return rounded(data)
+
+
+def choice_small(choice: Choice) -> str:
+    """What to deploy and what it is worth, as HTML for a notebook."""
+    return small_html([one_line(choice["answer"]), choice_sentences(choice)[0]], _worth(choice))
 
 
 def choice_markdown(choice: Choice) -> str:
     """The choice as Markdown."""
-    escape = markdown.escape
-    return markdown.document(
+    escape = as_markdown
+    return document(
         [
             f"# {QUESTION}",
             f"**{escape(choice['answer'])}**",
             f"To deploy: {escape(deployed_words(choice))} (`selector.json`).",
             " ".join(map(escape, choice_sentences(choice))),
-            markdown.bullets(map(escape, [*choice["warnings"], *choice["notes"]])),
+            bullets(map(escape, [*choice["warnings"], *choice["notes"]])),
             "![Value against K and against KL](figures/frontier.svg)",
-            *markdown.table_parts(choice_tables(choice)),
-            *markdown.method_parts(choice_method(choice)),
+            *table_parts(choice_tables(choice)),
+            *method_parts(choice_method(choice)),
         ]
     )
 
 
 def choice_latex(choice: Choice) -> str:
     r"""Every table of the choice, ready for ``\input``."""
-    sentences = map(latex.escape, [choice["answer"], *choice_sentences(choice)])
+    sentences = map(as_latex, [choice["answer"], *choice_sentences(choice)])
     lines = [
         "% Tables of toptail choose. In the preamble: \\usepackage{booktabs,graphicx,longtable}",
-        *latex.paragraph([*sentences, *latex.remarks(choice)]),
+        *paragraph([*sentences, *remarks(choice)]),
     ]
     for table in choice_tables(choice):
-        lines += ["", latex.tabular(table, of="choice")]
+        lines += ["", tabular(table, of="choice")]
     return "\n".join(lines) + "\n"

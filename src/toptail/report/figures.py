@@ -15,13 +15,38 @@ from typing import Any, Final
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
+from toptail.audit.settings import exact_percent
 from toptail.errors import InputError
 from toptail.report.choice import shown_curves
-from toptail.report.style import FIGURES, HARM, NEUTRAL, SAFE, SETTINGS, line_style, new_figure
-from toptail.report.text import Audit, one_line, percent, ranked, short, threshold
+from toptail.report.documents import FIGURES
+from toptail.report.page import line_style
+from toptail.report.text import Audit, one_line, percent, ranked, short
+
+INK: Final = "#1b2430"
+NEUTRAL: Final = "#5b6573"
+HARM: Final = "#b3261e"
+SAFE: Final = "#1a7a55"
+
+SETTINGS: Final[dict[Any, Any]] = {
+    "svg.hashsalt": "toptail",
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": NEUTRAL,
+    "xtick.color": NEUTRAL,
+    "ytick.color": NEUTRAL,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e7eb",
+    "legend.frameon": False,
+}
+"""Matplotlib settings of every figure."""
 
 _SETTINGS: Final = SETTINGS | {"axes.grid": True, "axes.grid.axis": "y", "axes.xmargin": 0.02}
 MOST_BANDS: Final = 12
@@ -29,6 +54,13 @@ MOST_BANDS: Final = 12
 
 _LINE: Final = 0.16
 """Inches between the names at the ends of lines."""
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Make an empty figure with the Agg canvas, in inches; pyplot is not involved."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
 
 
 def gain_figure(audit: Audit) -> Figure:
@@ -124,46 +156,6 @@ def difference_figure(audit: Audit) -> Figure:
         return figure
 
 
-_DRAW: Final[Mapping[str, Callable[[Audit], Figure]]] = {
-    "gain": gain_figure,
-    "best_of_k": best_of_k_figure,
-    "deciles": decile_figure,
-    "differences": difference_figure,
-}
-
-
-def draw(audit: Audit, name: str | None = None) -> Figure:
-    """One figure of the audit, by default the first of its kind."""
-    names = FIGURES[audit["kind"]]
-    if name is not None and name not in names:
-        raise InputError(
-            f"There is no figure {name!r} of this audit; its figures are {', '.join(names)}."
-        )
-    return _DRAW[name or next(iter(names))](audit)
-
-
-def save_figures(audit: Audit, folder: Path) -> list[Path]:
-    """Write every figure of the audit as SVG and PNG into an existing folder."""
-    paths = []
-    for name in FIGURES[audit["kind"]]:
-        figure = draw(audit, name)
-        for ending in ("svg", "png"):
-            paths.append(folder / f"{name}.{ending}")
-            paths[-1].write_bytes(image(figure, ending))
-    return paths
-
-
-def image(figure: Figure, ending: str) -> bytes:
-    """The figure as the content of an SVG or PNG file."""
-    file = BytesIO()
-    how: dict[str, Any] = {"metadata": {"Date": None}} if ending == "svg" else {"dpi": 160}
-    with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
-        # A name may be in a script that the font lacks: the figure then has boxes.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(file, format=ending, bbox_inches="tight", **how)
-    return file.getvalue()
-
-
 def frontier_figure(choice: Mapping[str, Any], *, over_k: bool = True) -> Figure:
     """Values of the best selectors against K and against KL to the proposal, or KL alone."""
     with mpl.rc_context(_SETTINGS):
@@ -188,6 +180,43 @@ def frontier_figure(choice: Mapping[str, Any], *, over_k: bool = True) -> Figure
         (*first, last)[0].set_ylabel("value on all queries")
         figure.legend(loc="outside right upper", fontsize=7.5)
         return figure
+
+
+_DRAW: Final[Mapping[str, Callable[[Audit], Figure]]] = {
+    "gain": gain_figure,
+    "best_of_k": best_of_k_figure,
+    "deciles": decile_figure,
+    "differences": difference_figure,
+    "frontier": frontier_figure,
+}
+
+
+def draw(content: Mapping[str, Any], name: str | None = None) -> Figure:
+    """One figure of an audit or a choice, by default the first of its kind."""
+    names = FIGURES[content["kind"]]
+    if name is not None and name not in names:
+        raise InputError(f"There is no figure {name!r} here; there are {', '.join(names)}.")
+    return _DRAW[name or next(iter(names))](content)
+
+
+def save_figures(content: Mapping[str, Any], folder: Path) -> None:
+    """Write every figure of an audit or a choice as SVG and PNG into a folder."""
+    folder.mkdir(exist_ok=True)
+    for name in FIGURES[content["kind"]]:
+        figure = draw(content, name)
+        for ending in ("svg", "png"):
+            (folder / f"{name}.{ending}").write_bytes(image(figure, ending))
+
+
+def image(figure: Figure, ending: str) -> bytes:
+    """The figure as the content of an SVG or PNG file."""
+    file = BytesIO()
+    how: dict[str, Any] = {"metadata": {"Date": None}} if ending == "svg" else {"dpi": 160}
+    with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
+        # A name may be in a script that the font lacks: the figure then has boxes.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(file, format=ending, bbox_inches="tight", **how)
+    return file.getvalue()
 
 
 def _deployed(choice: Mapping[str, Any], axes: Axes) -> None:
@@ -247,7 +276,7 @@ def _margins(axes: Axes, thresholds: Mapping[str, Any]) -> list[tuple[float | No
     for part, sign, dashes in (("delta", "δ", ":"), ("rho", "ρ", "-")):
         loss = thresholds[part]
         axes.axhline(-loss, color=HARM, linestyle=dashes, linewidth=1)
-        labels.append((-loss, f"−{sign} = −{threshold(loss)}", HARM))
+        labels.append((-loss, f"−{sign} = −{exact_percent(loss)}", HARM))
     return labels
 
 

@@ -4,37 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from html import escape
 from typing import Any, Final
 
-from toptail.report.page import Chart, Page, Section, Sheet, render_page
-from toptail.report.scorer_tables import (
+from toptail.audit.settings import exact_percent
+from toptail.report.page import (
+    LONG,
+    Chart,
+    Page,
+    Section,
+    Sheet,
+    line_style,
+    render_page,
+    rounded,
+    small_html,
+)
+from toptail.report.table import Table
+from toptail.report.tables import (
     checks_table,
     groups_table,
     heterogeneity,
     numbers_table,
     steps_table,
+    tables_of,
 )
-from toptail.report.sentences import (
-    basis_sentences,
-    exception_sentences,
-    exceptions,
-    method_rows,
-    shared_unseen,
-    status_lines,
-    unseen,
-)
-from toptail.report.style import line_style
-from toptail.report.table import Table
-from toptail.report.tables import tables_of
 from toptail.report.text import (
     MISSING_SHORT,
     Audit,
+    basis_sentences,
     count,
     data_sentences,
     ends_sentence,
+    exception_sentences,
+    exceptions,
     headline,
     k_word,
+    method_rows,
     number,
     one_line,
     peak,
@@ -42,11 +46,13 @@ from toptail.report.text import (
     question,
     ranked,
     scope_sentence,
+    shared_unseen,
     short,
     signed,
+    status_lines,
     status_words,
     tally,
-    threshold,
+    unseen,
     value_decimals,
     with_interval,
 )
@@ -55,8 +61,6 @@ MANY_SCORERS: Final = 6
 """Above this number, cards, legends and tables of pairs start folded."""
 MOST_ROWS: Final = 1000
 """Longer tables are cut, so that the page stays light; ``audit.json`` has every row."""
-LONG: Final = 15
-"""Longer tables of pairs and of selectors start folded."""
 
 _SCRIPTS: Final = ("svg.js", "shown.js", "lines.js", "panels.js", "sorting.js", "page.js")
 
@@ -196,12 +200,11 @@ def _chart_data(audit: Audit) -> dict[str, Any]:
         whole = ("k", "random", "oracle", "oracle_low", "oracle_high")
         data = {part: audit[part] for part in whole}
         for part in ("delta", "rho"):
-            data |= {part: (loss := audit["thresholds"][part]), f"{part}_text": threshold(loss)}
+            data |= {part: (loss := audit["thresholds"][part]), f"{part}_text": exact_percent(loss)}
         data["scorers"] = [_scorer_data(audit, *at) for at in enumerate(ranked(audit))]
     level = percent(audit["thresholds"]["level"])
     data |= {"kind": audit["kind"], "decimals": value_decimals(audit), "level": level}
-    small: dict[str, Any] = rounded(data)
-    return small
+    return rounded(data)
 
 
 def _scorer_data(audit: Audit, rank: int, name: str) -> dict[str, Any]:
@@ -222,28 +225,9 @@ def _scorer_data(audit: Audit, rank: int, name: str) -> dict[str, Any]:
     }
 
 
-def rounded(value: Any) -> Any:
-    """Keep six significant digits of every number: more than a chart shows."""
-    if isinstance(value, float):
-        return float(f"{value:.6g}")
-    if isinstance(value, Mapping):
-        return {key: rounded(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [rounded(each) for each in value]
-    return value
-
-
 def notebook_html(audit: Audit) -> str:
     """The verdicts (or the differences between selectors) as an HTML table for a notebook."""
     table = next(t for t in tables_of(audit) if t.name in ("verdicts", "differences"))
-    lines = [" ".join(data_sentences(audit)), table.title, *exception_sentences(audit)]
-    caption = "<br>".join(map(escape, lines))
-    head = "".join(f"<th>{escape(column.label)}</th>" for column in table.columns)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell.plain)}</td>" for cell in row) + "</tr>"
-        for row in table.rows
-    )
-    return (
-        f'<table><caption style="text-align:left;caption-side:top">{caption}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return small_html(
+        [" ".join(data_sentences(audit)), table.title, *exception_sentences(audit)], table
     )

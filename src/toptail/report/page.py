@@ -14,17 +14,26 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from importlib.resources import files
 from typing import Any, ClassVar, Final, TypeAlias
 
 import jinja2
 from markupsafe import Markup
 
-from toptail.report.style import DARK, LIGHT
 from toptail.report.table import Table
 from toptail.report.text import NOT_MEANT
 
 _ASSETS: Final = ("toptail.report", "assets")
+LONG: Final = 15
+"""Tables of pairs and of selectors with more rows start folded."""
+
+# Six hues of different lightness that stay apart under simulated colour vision deficiencies; the
+# seventh scorer starts again with dashed lines, the thirteenth with dotted ones. The rank printed
+# beside each line identifies a scorer without any colour.
+LIGHT: Final = ("#1788ec", "#d5359f", "#b08a28", "#0d6b39", "#05188f", "#5b0c01")
+DARK: Final = ("#78b7ff", "#df4199", "#996520", "#70fdcb", "#4c64f3", "#f49e6a")
+DASHES: Final = ("", "7 3", "2 3")  # in SVG's notation; the empty one is solid
 
 
 @dataclass(frozen=True)
@@ -181,6 +190,59 @@ def data_address(content: bytes, kind: str = "svg+xml") -> str:
 def asset(name: str, folder: tuple[str, str] = _ASSETS) -> str:
     """The text of a template, script or style sheet."""
     return (files(folder[0]) / folder[1] / name).read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """Colour and dashes of one scorer's line."""
+
+    hue: int
+    """Index into the palette."""
+    dash: str
+    """SVG dash pattern; empty for a solid line."""
+
+    @property
+    def colour(self) -> str:
+        """Colour on a light background."""
+        return LIGHT[self.hue]
+
+    @property
+    def matplotlib(self) -> dict[str, Any]:
+        """The arguments of Matplotlib's ``plot``."""
+        dashes = (0, tuple(map(float, self.dash.split()))) if self.dash else "solid"
+        return {"color": self.colour, "linestyle": dashes, "marker": "o", "markersize": 3}
+
+
+def line_style(rank: int) -> LineStyle:
+    """Line style of the scorer with this rank (0 is the first)."""
+    return LineStyle(rank % len(LIGHT), DASHES[rank // len(LIGHT) % len(DASHES)])
+
+
+def small_html(lines: Sequence[str], table: Table) -> str:
+    """A table below a few lines, as HTML for a notebook."""
+    head = "".join(f"<th>{escape(column.label)}</th>" for column in table.columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell.plain)}</td>" for cell in row) + "</tr>"
+        for row in table.rows
+    )
+    return (
+        '<table><caption style="text-align:left;caption-side:top">'
+        f"{'<br>'.join(map(escape, lines))}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    )
+
+
+def rounded(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep six significant digits of every number: more than a chart shows."""
+    return {key: _rounded(each) for key, each in data.items()}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, Mapping):
+        return rounded(value)
+    return [_rounded(each) for each in value] if isinstance(value, list) else value
 
 
 def breakable(name: str) -> Markup:

@@ -6,12 +6,12 @@ way. Numbers come from ``audit.json`` and its like; null is shown as ``n/a``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from toptail.report import text
-from toptail.report.text import MISSING_SHORT
+from toptail.report.text import MISSING_SHORT, Ends
 
 _CAPTURED: Final = ("captured", "captured_low", "captured_high")
 
@@ -114,17 +114,25 @@ def name_cell(name: object) -> Cell:
 
 
 def number_cell(
-    x: float | None, low: float | None = None, high: float | None = None, *, decimals: int = 2
+    x: float | None,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    decimals: int = 2,
+    sign: bool = False,
 ) -> Cell:
-    """A number, with its interval if it has one."""
+    """A number, with its interval if it has one; a difference is written with its sign."""
+    write = text.signed if sign else text.number
     detail = "" if x is None else text.bracket(low, high, decimals)
-    return Cell(text.number(x, decimals, MISSING_SHORT), detail, key=x)
+    return Cell(write(x, decimals, MISSING_SHORT), detail, key=x)
 
 
-def difference_cell(x: float | None, low: float | None, high: float | None, decimals: int) -> Cell:
-    """A difference, with its sign and interval."""
-    cell = number_cell(x, low, high, decimals=decimals)
-    return replace(cell, text=text.signed(x, decimals, MISSING_SHORT))
+def interval_cell(
+    entry: Mapping[str, Any] | None, part: str = "mean", decimals: int = 2, *, sign: bool = False
+) -> Cell:
+    """A number of a stored entry with its interval: its ``part``, ``low`` and ``high``."""
+    ends = ((entry or {}).get(name) for name in (part, "low", "high"))
+    return number_cell(*ends, decimals=decimals, sign=sign)
 
 
 def count_cell(n: float | None) -> Cell:
@@ -147,12 +155,6 @@ def status_cell(status: str, detail: str = "") -> Cell:
     return Cell(status, detail, key=status, status=status)
 
 
-def summary_cell(summary: Mapping[str, Any] | None, decimals: int = 2) -> Cell:
-    """A mean with its interval, from ``{"mean", "low", "high"}``."""
-    summary = summary or {}
-    return number_cell(*(summary.get(part) for part in ("mean", "low", "high")), decimals=decimals)
-
-
 def curve_cells(
     record: Mapping[str, Any], names: Sequence[str], decimals: int, start: int = 0
 ) -> Iterable[Cell]:
@@ -168,29 +170,16 @@ def captured_cells(scorer: Mapping[str, Any]) -> Iterable[Cell]:
         yield replace(cell, share=None if share is None else min(1.0, max(0.0, share)))
 
 
-Ends = tuple[float | None, float | None, float | None]
-"""A number and the ends of its interval."""
-
-
-def captured_at_end(scorer: Mapping[str, Any]) -> Ends:
-    """The captured share at the largest K, with the interval behind the verdict."""
-    value, low, high = (text.last(scorer["gain"][end]) for end in ("value", "low", "high"))
-    return value, low, high
-
-
-def drawn_cells(
-    shares: Sequence[Ends], rho: float | None, make: Callable[..., Cell] = number_cell
-) -> list[Cell]:
+def drawn_cells(shares: Sequence[Ends], rho: float | None, *, sign: bool = False) -> list[Cell]:
     """Shares of the headroom with drawn intervals, on one axis with marks at zero and at -rho."""
     limit = -(rho or 0.0)
     shown = [0.0, limit, *(x for ends in shares for x in ends if x is not None)]
     start, width = min(shown), (max(shown) - min(shown)) or 1.0
-
-    def cell(value: float | None, low: float | None, high: float | None) -> Cell:
-        cell = make(value, low, high, decimals=2)
-        if value is None or low is None or high is None:
-            return cell
-        places = ((x - start) / width for x in (low, value, high, 0.0, limit))
-        return replace(cell, whisker=Whisker(*places))
-
-    return [cell(*ends) for ends in shares]
+    cells = []
+    for value, low, high in shares:
+        cell = number_cell(value, low, high, sign=sign)
+        if value is not None and low is not None and high is not None:
+            places = ((x - start) / width for x in (low, value, high, 0.0, limit))
+            cell = replace(cell, whisker=Whisker(*places))
+        cells.append(cell)
+    return cells

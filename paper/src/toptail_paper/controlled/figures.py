@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from toptail.report.style import INK, NEUTRAL, new_figure
+from toptail.report.figures import INK, NEUTRAL, new_figure
 from toptail.stats.best_of_k import Floats
 from toptail_paper.controlled.results import (
     ControlledResults,

@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from toptail.lab.critics.registry import split_label
-from toptail.report.markdown import bullets, document, escape, pipe_table
-from toptail.report.style import NEUTRAL, new_figure
+from toptail.report.documents import as_markdown, bullets, document, pipe_table
+from toptail.report.figures import NEUTRAL, new_figure
 from toptail.report.table import Column, Table, name_cell, number_cell, numbers
 from toptail.report.text import decimals_for
 from toptail_paper.grids.rules import fits, said
@@ -45,17 +45,22 @@ def write_settled(folder: Path, plan: Mapping[str, Any], results: Mapping[str, A
         limit = plan["answer"]["limit"]
         drawings.insert(0, Drawing.of(_DISTANCES, lambda: _distances_figure(settings, limit)))
     write_figures(folder / "figures", drawings)
-    parts = [f"# {escape(plan['question'])}", f"**{escape(said(results['answer']))}**"]
+    parts = [
+        f"# {as_markdown(plan['question'])}",
+        f"**{as_markdown(said(results['answer']))}**",
+    ]
     parts += [f"![{drawing.title}](figures/{drawing.name}.svg)" for drawing in drawings]
     for data, own in cells.items():
-        parts += [f"## {escape(data)}", pipe_table(_table(own, in_answer, intervals=True))]
+        parts += [f"## {as_markdown(data)}", pipe_table(_table(own, in_answer, intervals=True))]
         others = [m for m in _metrics(own) if m not in in_answer and not MAPPED.fullmatch(m)]
         if others:
             parts += ["The other numbers:", pipe_table(_table(own, others, intervals=False))]
         marks = [(name, *mark) for name, entry in own.items() for mark in entry["marked"].items()]
-        marked = bullets(f"{escape(name)}: seed {seed} {escape(why)}" for name, seed, why in marks)
+        marked = bullets(
+            f"{as_markdown(name)}: seed {seed} {as_markdown(why)}" for name, seed, why in marks
+        )
         parts += ["Marked:", marked] if marked else []
-    missing = bullets(map(escape, results.get("missing", ())))
+    missing = bullets(map(as_markdown, results.get("missing", ())))
     parts += ["Missing:", missing] if missing else []
     parts.append(
         f"Means over seeds {', '.join(map(str, plan['seeds']))}; in brackets 95 % over what was "

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from toptail.report.style import NEUTRAL, new_figure
+from toptail.report.figures import NEUTRAL, new_figure
 from toptail_paper.selection.results import SelectionResults, judge_name, selector_name
 from toptail_paper.selection.specs import FIGURES
 from toptail_paper.study.compare import reported

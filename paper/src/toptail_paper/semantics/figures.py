@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from toptail.report.style import NEUTRAL, new_figure
+from toptail.report.figures import NEUTRAL, new_figure
 from toptail_paper.semantics.results import SemanticsResults
 from toptail_paper.semantics.specs import FIGURES, LEARNED, TemperatureSetting
 from toptail_paper.study.compare import reported

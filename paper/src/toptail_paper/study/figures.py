@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from toptail.lab.critics.registry import MAIN
-from toptail.report.figures import spread
-from toptail.report.style import INK, LIGHT, NEUTRAL, SETTINGS, new_figure
+from toptail.report.figures import INK, NEUTRAL, SETTINGS, new_figure, spread
+from toptail.report.page import LIGHT
 from toptail.stats.best_of_k import Floats
 from toptail_paper.study.compare import reported
 from toptail_paper.study.naming import in_order, scorer_name

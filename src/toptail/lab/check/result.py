@@ -21,7 +21,7 @@ from toptail.lab.check.verdicts import QUESTIONS, asked, questions
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.pools import ScoredPools
 from toptail.report.page import Links, Page, Section, Sheet, render_page
-from toptail.report.table import Cell, Column, Table, numbers, status_cell, summary_cell, words
+from toptail.report.table import Cell, Column, Table, interval_cell, numbers, status_cell, words
 from toptail.report.text import one_line, with_interval
 from toptail.results import AuditResult, PicksResult
 
@@ -333,7 +333,7 @@ def _episodes_table(content: Check) -> Iterable[Table]:
         loop = part[CLOSED_LOOP]
         cells = (Cell(one_line(name)), Cell(part["pools"]), Cell(str(loop["episodes"])))
         rows.append(
-            (*cells, *map(summary_cell, [*(loop["worth"].get(k) for k in names), loop["data"]]))
+            (*cells, *map(interval_cell, [*(loop["worth"].get(k) for k in names), loop["data"]]))
         )
     columns = (_CRITIC, *words("Candidates"), *numbers("Episodes", *names, "data"))
     what = "Share of episodes that succeed" if content["goals"] else "Mean sum of rewards"

@@ -22,7 +22,8 @@ from matplotlib.ticker import EngFormatter
 from toptail.errors import InputError, option
 from toptail.io.files import atomic
 from toptail.lab.training.session import BatchProgress, Watch
-from toptail.report.style import NEUTRAL, SETTINGS, line_style, new_figure
+from toptail.report.figures import NEUTRAL, SETTINGS, new_figure
+from toptail.report.page import line_style
 
 Line: TypeAlias = Mapping[str, float | None]
 """A step and the scalars that were logged there; None where one is not finite."""

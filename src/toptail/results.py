@@ -9,8 +9,6 @@ import copy
 import json
 from collections.abc import Mapping
 from functools import cached_property
-from html import escape
-from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
@@ -20,13 +18,20 @@ import pyarrow as pa
 from toptail.audit.baseline import Baseline
 from toptail.audit.verdict import Interval, ScorerResult, Verdict
 from toptail.errors import InputError
-from toptail.io.files import staged_folder
+from toptail.io.files import staged_folder, write_texts
 from toptail.io.json_files import read_json
 from toptail.pools.scored import queries
 from toptail.report.arrow import arrow_table, table_names
-from toptail.report.choice import choice_lines
-from toptail.report.html import notebook_html
-from toptail.report.summary import scorer_words, summary_lines
+from toptail.report.choice import (
+    choice_html,
+    choice_latex,
+    choice_lines,
+    choice_markdown,
+    choice_small,
+)
+from toptail.report.documents import render_latex, render_markdown, scorer_words, summary_lines
+from toptail.report.html import notebook_html, render_html
+from toptail.report.page import asset
 from toptail.report.text import data_sentences, one_line
 from toptail.select.base import FORMAT as SELECTOR
 from toptail.select.base import Selector
@@ -45,8 +50,7 @@ def schema(what: Literal["audit", "choice"] = "audit") -> dict[str, Any]:
     >>> schema()["$schema"]
     'https://json-schema.org/draft/2020-12/schema'
     """
-    text = files("toptail.results").joinpath(f"{what}.schema.json").read_text(encoding="utf-8")
-    content: dict[str, Any] = json.loads(text)
+    content: dict[str, Any] = json.loads(asset(f"{what}.schema.json"))
     return content
 
 
@@ -55,13 +59,27 @@ def write_report(audit: Mapping[str, Any], out: str | PathLike[str]) -> Path:
 
     The folder ``out`` appears whole or not at all; returns the path of ``report.html``.
     """
-    from toptail.report.render import render
+    texts = {
+        "audit.json": _json(audit),
+        "audit.md": render_markdown(audit),
+        "audit.tex": render_latex(audit),
+        "report.html": render_html(audit),
+    }
+    return _write(audit, texts, Path(out))
 
-    folder = Path(out)
+
+def _write(content: Mapping[str, Any], texts: Mapping[str, str], folder: Path) -> Path:
+    """Write the texts and the figures of a result; returns the path of its page."""
+    from toptail.report.figures import save_figures
+
     with staged_folder(folder) as stage:
-        _write_json(audit, stage / "audit.json")
-        render(audit, stage)
+        write_texts(stage, texts)
+        save_figures(content, stage / "figures")
     return folder / "report.html"
+
+
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
 def read_audit(folder: str | PathLike[str]) -> dict[str, Any]:
@@ -87,11 +105,6 @@ def _check_format(content: Any, what: Literal["audit", "choice"], where: str = "
             f"{where}the format is {stated!r}, not 'toptail-{what}-2', which this version reads; "
             f"make it again with 'toptail {_COMMANDS[what]}'."
         )
-
-
-def _write_json(content: Mapping[str, Any], path: Path) -> None:
-    text = json.dumps(content, indent=1, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
 
 
 class Result:
@@ -291,32 +304,6 @@ class ChoiceResult(Result):
         """What to do, in a sentence."""
         return str(self._content["answer"])
 
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """Names of the tables that :meth:`table` gives."""
-        names = ("families", "chosen", "differences", "curves", "coverage")
-        return tuple(name for name in names if self._content[name])
-
-    def table(self, name: str) -> pa.Table:
-        """One of :attr:`tables` with all its digits; parameters are texts in JSON."""
-        if name not in self.tables:
-            raise InputError(
-                f"There is no table {name!r} in this choice; its tables are "
-                f"{', '.join(self.tables)}."
-            )
-        rows = copy.deepcopy(self._content[name])
-        for row in (row for row in rows if "parameters" in row):
-            row["parameters"] = json.dumps(row["parameters"])
-        return pa.Table.from_pylist(rows)
-
-    def plot(self, name: str | None = None) -> Figure:
-        """Value against K, and against the distance from a random pick: ``frontier``."""
-        from toptail.report.figures import frontier_figure
-
-        if name not in (None, "frontier"):
-            raise InputError(f"There is no figure {name!r} of a choice; there is 'frontier'.")
-        return frontier_figure(self._content)
-
     def summary(self, *, verbose: bool = False) -> str:
         """The result in words, as the command line prints it."""
         del verbose
@@ -324,20 +311,20 @@ class ChoiceResult(Result):
 
     def write(self, folder: str | PathLike[str]) -> Path:
         """Write ``choice.json``, ``selector.json`` and the report; returns the page's path."""
-        from toptail.report.choice import render_choice
-
-        target = Path(folder)
-        with staged_folder(target) as stage:
-            _write_json(self._content, stage / "choice.json")
-            _write_json(self._selector_content(), stage / "selector.json")
-            render_choice(self._content, stage)
-        return target / "report.html"
+        texts = {
+            "choice.json": _json(self._content),
+            "selector.json": _json(self._selector_content()),
+            "choice.md": choice_markdown(self._content),
+            "choice.tex": choice_latex(self._content),
+            "report.html": choice_html(self._content),
+        }
+        return _write(self._content, texts, Path(folder))
 
     def __repr__(self) -> str:
         return f"ChoiceResult: {self.answer} Value {self.value}."
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.summary())}</pre>"
+        return choice_small(self._content)
 
 
 def _interval(entry: Mapping[str, Any]) -> Interval:

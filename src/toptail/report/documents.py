@@ -1,0 +1,436 @@
+"""An audit as Markdown, as LaTeX and as the text that the terminal shows."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from toptail.report.table import Cell, Table
+from toptail.report.tables import tables_of
+from toptail.report.text import (
+    MISSING_SHORT,
+    NOT_MEANT,
+    Audit,
+    basis_sentences,
+    column_sentences,
+    data_sentences,
+    ends_sentence,
+    exception_sentences,
+    exceptions,
+    gain_at_end,
+    headline,
+    judging_sentences,
+    method_rows,
+    number,
+    one_line,
+    p_value,
+    peak,
+    question,
+    ranked,
+    remark_lines,
+    scope_sentence,
+    shared_unseen,
+    short,
+    signed,
+    status_lines,
+    status_words,
+    unseen,
+    value_decimals,
+    with_interval,
+)
+
+FIGURES: Final[Mapping[str, Mapping[str, str]]] = {
+    "pools": {
+        "gain": "Share of the headroom captured",
+        "best_of_k": "Best-of-K curves",
+        "deciles": "Mean value by score decile",
+    },
+    "picks": {"differences": "Paired differences"},
+    "choice": {"frontier": "Value against K and against KL"},
+}
+"""Name of each figure's file and its title, by kind of result, in the order of the page."""
+
+# ---------------------------------------------------------------------------------------- Markdown
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#$@])")
+
+
+def as_markdown(text: object) -> str:
+    """Make text mean itself in Markdown, on one line."""
+    return _SPECIAL.sub(r"\\\1", one_line(text).replace("&", "&amp;"))
+
+
+def pipe_table(table: Table) -> str:
+    """Draw a table with pipes; numbers are aligned right."""
+    header = [as_markdown(column.label) for column in table.columns]
+    rule = ["---:" if column.kind == "number" else ":---" for column in table.columns]
+    rows = [[as_markdown(cell.plain) for cell in row] for row in table.rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *rows))
+
+
+def table_parts(tables: Iterable[Table]) -> Iterable[str]:
+    """Heading, caption and table, one after the other."""
+    for table in tables:
+        yield from (
+            f"## {as_markdown(table.title)}",
+            as_markdown(table.caption),
+            pipe_table(table),
+        )
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """Lines that are escaped already, as a list."""
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def method_parts(rows: Iterable[tuple[str, str]]) -> list[str]:
+    """The section that ends every document."""
+    return [
+        "## How it was computed",
+        bullets(f"{as_markdown(a)}: {as_markdown(b)}" for a, b in rows),
+    ]
+
+
+def document(parts: Iterable[str]) -> str:
+    """The parts with blank lines between them; empty parts are left out."""
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def render_markdown(audit: Audit) -> str:
+    """Render the whole audit as one Markdown document."""
+    pools = audit["kind"] == "pools"
+    parts = [f"# {question(audit)}", " ".join(map(as_markdown, data_sentences(audit)))]
+    parts += [as_markdown(f"{scope_sentence(audit)} {NOT_MEANT}")] if pools else []
+    parts.append(bullets(map(as_markdown, exception_sentences(audit))))
+    # In the order of the page: the leaderboard, then the charts, then the other tables.
+    tables = tables_of(audit)
+    first = [table for table in tables if table.name in ("baseline", "verdicts")]
+    parts += [*table_parts(first), bullets(map(as_markdown, basis_sentences(audit)))]
+    for title, sentences in (("Warnings", audit["warnings"]), ("Notes", audit["notes"])):
+        parts += [f"## {title}", bullets(map(as_markdown, sentences))] if sentences else []
+    parts += [f"![{t}](figures/{name}.svg)" for name, t in FIGURES[audit["kind"]].items()]
+    parts += ["## Each verdict in words", bullets(_verdicts(audit))] if pools else []
+    parts += table_parts(table for table in tables if table not in first)
+    parts += method_parts(method_rows(audit))
+    if meanings := status_lines(audit):
+        parts += ["What each verdict means:"]
+        parts += [bullets(f"**{as_markdown(a)}**: {as_markdown(b)}" for a, b in meanings)]
+    return document(parts)
+
+
+def _verdicts(audit: Audit) -> Iterable[str]:
+    shared = shared_unseen(audit)
+    for name in ranked(audit):
+        verdict = audit["scorers"][name]["verdict"]
+        but = exceptions(audit, name)
+        words = as_markdown(headline(verdict, audit["k"][-1]) + (f"; but {but}" if but else ""))
+        own = "" if shared or not unseen(audit, name) else f" {as_markdown(unseen(audit, name))}"
+        status = f"**{as_markdown(name)}: {as_markdown(verdict['status'])}.**"
+        yield f"{status} {words}. {as_markdown(verdict['reason'])}{own}"
+
+
+# ------------------------------------------------------------------------------------------- LaTeX
+#
+# Needs the packages booktabs, graphicx and longtable. Latin letters with accents are written as
+# they are; other characters outside ASCII become commands or, if none is known, their code points,
+# so that every engine accepts every name. Long names and headings break, and a table that is still
+# wider than the page is made smaller.
+
+K_COLUMNS: Final = 6  # numbers with intervals that fit beside each other on a page
+HEADING: Final = 10  # characters of a line of a number's heading
+PAGE_LINES: Final = 48  # a longer table breaks over pages
+LONG_NAME: Final = 24  # characters; a column with a longer name breaks its lines
+
+_PIECES: Final = re.compile(r"[^\W_]{1,20}(?![^\W_])[\W_]{0,4}|[^\W_]{1,12}|[\W_]{1,4}")
+_SIZE: Final = r"\footnotesize\setlength{\tabcolsep}{3pt}"
+_BREAK: Final = r"\allowbreak{}"
+
+_GREEK: Final = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
+    "upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
+)
+_SIGNS: Final = "cdot times pm le ge approx to surd infty"
+_COMMANDS: Final = dict(
+    zip(
+        "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ·×±≤≥≈→√∞",
+        (rf"\{word}" for word in f"{_GREEK} {_SIGNS}".split()),
+        strict=True,
+    )
+)
+_ACCENTS: Final = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327"
+_MATH: Final = {**_COMMANDS, "<": "<", ">": ">", "|": "|", "−": "-"}
+_SYMBOLS: Final = {
+    **{c: f"\\{c}" for c in "{}$&%#_"},
+    **{c: rf"\ensuremath{{{symbol}}}" for c, symbol in _MATH.items()},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    '"': "''",
+    "`": r"\`{}",
+    "–": r"\textendash{}",
+    "—": r"\textemdash{}",
+    "“": "``",
+    "”": "''",
+    "‘": "`",
+    "’": "'",
+    "…": r"\ldots{}",
+}
+
+
+def as_latex(text: object) -> str:
+    """Make text mean itself in LaTeX, on one line; long words get places to break."""
+    latex = " ".join(map(_word, one_line(text).split(" ")))
+    # Two hyphens would join to a dash; hyphens occur in names of files and columns.
+    return re.sub(r"-(?=-)", "-{}", latex)
+
+
+def _word(word: str) -> str:
+    # TeX hyphenates words by itself. Names break after what separates their parts, and a part
+    # with more letters than any word breaks anywhere.
+    pieces = _PIECES.findall(word) if len(word) > HEADING else [word]
+    return _BREAK.join("".join(map(_character, piece)) for piece in pieces)
+
+
+def _character(c: str) -> str:
+    if c.isascii() or c in _SYMBOLS:
+        return _SYMBOLS.get(c, c)
+    letter, *accents = list(unicodedata.normalize("NFD", c))
+    accented = letter.isascii() and len(accents) == 1 and accents[0] in _ACCENTS
+    return c if accented or c in "ßøØæÆłŁ" else rf"\texttt{{U+{ord(c):04X}}}"
+
+
+def paragraph(sentences: list[str]) -> list[str]:
+    """Sentences that are escaped already, above the tables."""
+    return [r"\begingroup\raggedright", *sentences, r"\par\endgroup"]
+
+
+def remarks(content: Audit) -> list[str]:
+    """The warnings and notes of an audit or a choice."""
+    warnings = [f"Warning: {as_latex(sentence)}" for sentence in content["warnings"]]
+    return warnings + [f"Note: {as_latex(sentence)}" for sentence in content["notes"]]
+
+
+def render_latex(audit: Audit) -> str:
+    r"""Render every table of the audit as booktabs tables, ready for ``\input``."""
+    sentences = data_sentences(audit)
+    if audit["kind"] == "pools":
+        sentences += [scope_sentence(audit), NOT_MEANT, *exception_sentences(audit)]
+    lines = [
+        "% Tables of a toptail audit. In the preamble: \\usepackage{booktabs,graphicx,longtable}",
+        *(f"% {label}: {text}" for label, text in method_rows(audit)),
+        "",
+        *paragraph([*map(as_latex, sentences), *remarks(audit)]),
+    ]
+    for table in tables_of(audit):
+        lines += ["", tabular(_for_paper(table))]
+    if meanings := status_lines(audit):
+        lines += ["", r"\begin{description}"]
+        lines += [rf"  \item[{as_latex(status)}] {as_latex(text)}" for status, text in meanings]
+        lines.append(r"\end{description}")
+    return "\n".join(lines) + "\n"
+
+
+def _for_paper(table: Table) -> Table:
+    """Leave out what a paper's table has no room for: the advice and the checks' questions."""
+    if table.name != "checks":
+        return table
+    rows = tuple((name, Cell(check.text), *rest[:-1]) for name, check, *rest in table.rows)
+    return replace(table, columns=table.columns[:-1], rows=rows)
+
+
+def tabular(table: Table, of: str = "audit") -> str:
+    """Set a table, in blocks below each other if it has many K; its label begins with ``of``."""
+    caption = rf"\caption{{\textbf{{{as_latex(table.title)}.}} {as_latex(table.caption)}}}"
+    label = rf"\label{{tab:{of}-{table.name}}}"
+    blocks = list(table.blocks(K_COLUMNS)) if table.over_k else [table]
+    lines_each = 2 if table.stacked or any(_long_names(table)) else 1
+    if len(blocks) * len(table.rows) * lines_each > PAGE_LINES:
+        # Only the first block carries the caption and its number.
+        first, *more = blocks
+        longs = [_long(first, [f"{caption}{label}\\\\"]), *(_long(block, []) for block in more)]
+        return "\n".join(
+            [r"\begingroup\scriptsize\setlength{\tabcolsep}{2pt}", *longs, r"\endgroup"]
+        )
+    opening = [r"\begin{table}[htbp]", rf"\centering{_SIZE}", caption, label, r"\smallskip"]
+    bodies = "\n\n\\medskip\n".join(map(_short, blocks))
+    return "\n".join([*opening, bodies, r"\end{table}"])
+
+
+def _short(table: Table) -> str:
+    """Set a table that fits on a page, made smaller where it would be wider than that."""
+    lines = [r"\toprule", _head(table), r"\midrule", *_rows(table), r"\bottomrule"]
+    begin, end = rf"\sbox0{{\begin{{tabular}}{{{_alignment(table)}}}", r"\end{tabular}}"
+    fit = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
+    return "\n".join([begin, *(f"  {line}" for line in lines), end, fit])
+
+
+def _long(table: Table, caption: list[str]) -> str:
+    """Set a table that breaks over pages and repeats its head."""
+    head = [r"\toprule", _head(table), r"\midrule"]
+    lines = [*caption, *head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot"]
+    begin, end = rf"\begin{{longtable}}{{{_alignment(table)}}}", r"\end{longtable}"
+    return "\n".join([begin, *(f"  {line}" for line in (*lines, *_rows(table))), end])
+
+
+def _alignment(table: Table) -> str:
+    """Columns of one line, except prose and long names, which break."""
+    letters = {"name": "l", "word": "l", "number": "r", "prose": r"p{0.24\linewidth}"}
+    long = _long_names(table)
+    wide = r"p{0.22\linewidth}" if sum(long) == 1 else r"p{0.18\linewidth}"
+    kinds = zip(table.columns, long, strict=True)
+    return "".join(wide if breaks else letters[column.kind] for column, breaks in kinds)
+
+
+def _long_names(table: Table) -> list[bool]:
+    """Which columns hold a name that is too long for one line."""
+
+    def longest(at: int) -> int:
+        cells = [row[at] for row in table.rows]
+        return max(len(text) for cell in cells for text in (cell.text, cell.detail))
+
+    return [
+        column.kind in ("name", "word") and max(len(column.label), longest(at)) > LONG_NAME
+        for at, column in enumerate(table.columns)
+    ]
+
+
+def _head(table: Table) -> str:
+    return _line(
+        [
+            _heading(column.label) if column.kind == "number" else as_latex(column.label)
+            for column in table.columns
+        ]
+    )
+
+
+def _heading(label: str) -> str:
+    """A number's heading in as many lines as keep it narrow."""
+    lines = textwrap.wrap(label, HEADING, break_long_words=False, break_on_hyphens=False)
+    stack = r"\\".join(map(as_latex, lines))
+    return stack if len(lines) == 1 else rf"\shortstack[r]{{{stack}}}"
+
+
+def _rows(table: Table) -> list[str]:
+    long, lines = _long_names(table), []
+    for row in table.rows:
+        texts = [as_latex(cell.text if table.stacked else cell.plain) for cell in row]
+        lines.append(
+            _line([_ragged(t) if breaks else t for t, breaks in zip(texts, long, strict=True)])
+        )
+        if table.stacked and any(cell.detail for cell in row):
+            lines += [_line([_small(cell) for cell in row]), r"\addlinespace[2pt]"]
+    return lines
+
+
+def _ragged(text: str) -> str:
+    # Inside a group that ends its own paragraph: outside it, "\\" must still end the row.
+    return rf"{{\raggedright {text}\par}}"
+
+
+def _small(cell: Cell) -> str:
+    return rf"{{\scriptsize {as_latex(cell.detail)}}}" if cell.detail else ""
+
+
+def _line(cells: list[str]) -> str:
+    # A row that begins with a bracket would be read as the option of the "\\" before it.
+    cells = [f"{{}}{cell}" if cell.startswith(("[", "*")) else cell for cell in cells]
+    return " & ".join(cells) + r" \\"
+
+
+# ------------------------------------------------------------------------- text for the terminal
+
+_WIDTH: Final = 32  # of a name; a longer one keeps both ends
+_NOISE: Final = (
+    "If the judged value is itself noisy, a single judge biases the oracle upward (it is credited "
+    "with lucky noise), and the captured share downward; judge candidates at least twice and name "
+    "the columns as replicates to remove this."
+)
+
+
+def summary_lines(audit: Audit, *, verbose: bool = False) -> list[str]:
+    """Plain-text summary: verdicts first, then what to look at before trusting them."""
+    lines = [*data_sentences(audit), ""]
+    if audit["kind"] == "picks":
+        lines += _picks(audit)
+    else:
+        lines += _pools(audit, verbose)
+        lines += [*judging_sentences(audit), *column_sentences(audit), scope_sentence(audit)]
+    notes = audit["notes"] or ([_NOISE] if verbose else [])  # picks have a note of their own
+    return [*lines, *remark_lines(audit["warnings"], notes)]
+
+
+def _pools(audit: Audit, verbose: bool) -> list[str]:
+    names = ranked(audit)
+    width = max((len(short(name, _WIDTH)) for name in names), default=0)
+    lines = [
+        f"{ends_sentence(audit)} Gain at K = {audit['k'][-1]} over a random candidate, the share "
+        "of the possible gain that is captured, and the peak of the curve:",
+        "",
+    ]
+    for name in names:
+        status = audit["scorers"][name]["verdict"]["status"]
+        words = scorer_words(audit, name).removeprefix(status)
+        lines.append(f"{status:<12}  {short(name, _WIDTH):<{width}} {words}")
+        if verbose:
+            lines += [f"    {text}" for text in _details(audit, name)]
+    return [*lines, ""]
+
+
+def scorer_words(audit: Audit, name: str) -> str:
+    """A scorer's verdict with its K and candidates, its numbers, and where it does not hold."""
+    scorer, decimals = audit["scorers"][name], value_decimals(audit)
+    verdict = scorer["verdict"]
+    share = with_interval(*(scorer[f"captured{end}"][-1] for end in ("", "_low", "_high")))
+    words = f"{status_words(verdict, audit['k'][-1])}: gain "
+    words += f"{signed(gain_at_end(scorer), decimals, MISSING_SHORT)} in value, captured {share}"
+    k, value = peak(scorer)
+    if k is not None:
+        words += f", peak {'' if value is None else number(value, decimals) + ' '}at K = {k}"
+    if verdict["status"] == "inconclusive" and verdict["queries_needed"] is not None:
+        words += f", about {verdict['queries_needed']:,} queries would decide"
+    but = exceptions(audit, name)
+    return f"{words}; but {but}" if but else words
+
+
+def _details(audit: Audit, name: str) -> Iterable[str]:
+    """What ``--verbose`` adds about a scorer."""
+    scorer = audit["scorers"][name]
+    verdict = scorer["verdict"]
+    yield one_line(verdict["reason"])
+    if verdict["unseen"]:
+        yield one_line(verdict["unseen"])
+    yield f"{signed(scorer['gain_per_doubling'], value_decimals(audit))} in value per doubling of K"
+    if audit.get("groups"):
+        parts = ", ".join(
+            f"{one_line(group)} {part['scorers'][name]['verdict']['status']}"
+            for group, part in audit["groups"].items()
+        )
+        column = one_line(audit.get("group_column") or "group")
+        yield f"By {column}, up to best of {audit['k'][-1]}: {parts}"
+
+
+def _picks(audit: Audit) -> list[str]:
+    decimals = value_decimals(audit)
+    means = [
+        f"{one_line(name)}: {with_interval(s['mean'], s['low'], s['high'], decimals)}"
+        for name, s in audit["selectors"].items()
+    ]
+    lines = [*means, "", *_differences(audit["comparisons"], decimals)]
+    for group, part in (audit.get("groups") or {}).items():
+        head = f"{one_line(audit['group_column'])} {one_line(group)} ({part['queries']:,} queries)"
+        lines += ["", f"{head}:", *_differences(part["comparisons"], decimals)]
+    return lines
+
+
+def _differences(comparisons: Iterable[Mapping[str, Any]], decimals: int) -> list[str]:
+    return [
+        f"{one_line(c['a'])} − {one_line(c['b'])}: "
+        f"{with_interval(c['difference'], c['low'], c['high'], decimals)}, "
+        f"Holm p {p_value(c['p_holm'])}, "
+        f"smallest detectable effect {number(c['detectable'], decimals)}"
+        for c in comparisons
+    ]
