@@ -2,7 +2,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-smoke test-slow attack ray lint stamp clean
+.PHONY: demo test types unit test-smoke test-slow attack ray lint stamp clean
+
+# Tests start many processes: without compiled files each of them would compile the library anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The virtual environment is rebuilt only when the dependencies change.
 $(VENV)/.ready: pyproject.toml paper/pyproject.toml constraints.txt
@@ -20,7 +23,12 @@ demo: $(VENV)/.ready
 test: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory -j 2 types unit
+
+types: $(VENV)/.ready
 	$(BIN)/mypy
+
+unit: $(VENV)/.ready
 	$(BIN)/pytest -n 2 --dist worksteal -q -m "not slow"
 
 # A few of the slow tests, for every submission: kills, browser, jobs.

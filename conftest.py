@@ -93,16 +93,38 @@ def usual_compiler() -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", before)
 
 
-@pytest.fixture(scope="module")
-def blank_figures() -> Iterator[None]:
-    """Figures of studies are drawn and not rendered, which takes longer than all the rest."""
-    from toptail_paper.study import page
-    from toptail_paper.study.figures import Drawing
+_BLANK: Final = {
+    "svg": b'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>',
+    "png": bytes.fromhex(
+        "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b55"
+        "0000000a4944415478da63f80f00010101001cb08c990000000049454e44ae426082"
+    ),
+}
 
-    def drawn(drawing: Drawing) -> tuple[bytes, bytes]:
-        drawing.draw()
-        return b"<svg/>", b""
+
+@pytest.fixture(scope="session", autouse=True)
+def _blank_figures() -> Iterator[pytest.MonkeyPatch]:
+    """Figures are drawn and not rendered, which takes longer than all the rest of a report."""
+    from matplotlib.figure import Figure
+
+    def savefig(_: Figure, file: Any, *, format: str | None = None, **__: Any) -> None:  # noqa: A002
+        content = _BLANK[format or Path(file).suffix[1:]]
+        if hasattr(file, "write"):
+            file.write(content)
+        else:
+            Path(file).write_bytes(content)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page, "svg_and_png", drawn)
-        yield
+        patch.setattr(Figure, "savefig", savefig)
+        yield patch
+
+
+@pytest.fixture
+def rendered_figures(_blank_figures: pytest.MonkeyPatch) -> Iterator[None]:
+    """Figures are rendered as usual."""
+    from matplotlib.figure import Figure
+
+    blank = Figure.savefig
+    _blank_figures.undo()
+    yield
+    _blank_figures.setattr(Figure, "savefig", blank)

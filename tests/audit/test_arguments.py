@@ -16,8 +16,6 @@ from toptail import InputError, builtin_pools
 from toptail.cli import main
 from toptail.errors import option
 
-pytestmark = pytest.mark.usefixtures("no_figures")
-
 POOLS = builtin_pools(6, 4)
 NAN, INF = float("nan"), float("inf")
 BAD: dict[str, list[Any]] = {

@@ -320,7 +320,6 @@ def test_a_group_that_a_safe_scorer_is_worse_than_random_in_is_named(tmp_path: P
     assert "worse than" not in flat.audit(fine, resamples=300).summary()
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_a_check_fails_where_a_group_does(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,8 +18,6 @@ from toptail.audit.baseline import Baseline, JudgedTable, PairedSums, SharedQuer
 from toptail.audit.settings import Settings
 from toptail.cli import main
 
-pytestmark = pytest.mark.usefixtures("no_figures")
-
 QUICK = {"resamples": 300}
 
 

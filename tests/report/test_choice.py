@@ -59,6 +59,7 @@ def test_names_mean_themselves(choice: dict[str, Any]) -> None:
     assert text.count("<img src=x") == text.count("\\<img src=x") > 0
 
 
+@pytest.mark.usefixtures("rendered_figures")
 def test_the_page_draws_value_against_k_once(choice: dict[str, Any]) -> None:
     (panel,) = frontier_figure(choice, over_k=False).axes
     assert panel.get_xlabel() == "KL to a random pick, nats"
@@ -73,6 +74,7 @@ def test_curves_shown_are_few_and_hold_a_plain_best(choice: dict[str, Any]) -> N
     assert any(name.startswith("best(") for name in names)
 
 
+@pytest.mark.usefixtures("rendered_figures")
 def test_files_are_written_and_the_same_each_time(choice: dict[str, Any], tmp_path: Path) -> None:
     for name in "ab":
         ChoiceResult(choice).write(tmp_path / name)

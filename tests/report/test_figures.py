@@ -29,6 +29,7 @@ def labels(figure: Figure) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("rendered_figures")
 def test_svg_is_the_same_every_time(audit: dict[str, Any], tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     for folder in (first, second):
@@ -77,6 +78,7 @@ def test_thirty_scorers_have_room_for_their_names_and_no_bands(thirty: dict[str,
     assert min(b - a for a, b in pairwise(heights)) >= 8 * figure.dpi / 72  # set in 8 points
 
 
+@pytest.mark.usefixtures("rendered_figures")
 def test_names_with_dollars_are_not_formulas(audit: dict[str, Any], tmp_path: Path) -> None:
     audit["scorers"]["$broken_{formula$"] = audit["scorers"].pop("noisy")
     audit["value"] = "$x^$"

@@ -147,7 +147,6 @@ def test_plotting_leaves_no_global_state() -> None:
     assert done.stdout.strip() == "True False"
 
 
-@pytest.mark.usefixtures("no_figures")
 @pytest.mark.parametrize("kind", ["result", "rich", "picks"])
 def test_what_is_written_is_read_back(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -172,7 +171,6 @@ def test_the_dictionary_is_a_copy(result: AuditResult) -> None:
     assert result != "something else"
 
 
-@pytest.mark.usefixtures("no_figures")
 def test_each_kind_reads_its_own(tmp_path: Path, result: AuditResult, picks: PicksResult) -> None:
     with pytest.raises(InputError, match="kind 'picks'; AuditResult takes one of kind 'pools'"):
         AuditResult.from_dict(picks.to_dict())

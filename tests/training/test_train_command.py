@@ -216,6 +216,7 @@ def test_elsewhere_there_are_lines_between_checkpoints(
     assert "compiling …" in lines[0]
 
 
+@pytest.mark.usefixtures("rendered_figures")
 def test_the_figure_shows_what_was_logged_and_marks_what_is_not_finite(tmp_path: Path) -> None:
     lines: list[dict[str, float | None]] = [
         {"step": 5, "loss": 2.0, "tau": 0.1, "phi_norm": 1.0, "psi_norm": 2.0},

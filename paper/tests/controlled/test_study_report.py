@@ -20,6 +20,7 @@ from toptail_paper.controlled.results import read_controlled
 from toptail_paper.controlled.specs import TABLES, differences
 from toptail_paper.controlled.study import STUDY
 from toptail_paper.study.compare import Comparison, comparisons
+from toptail_paper.study.figures import svg_and_png
 from toptail_paper.study.naming import setting_text
 from toptail_paper.study.show import shown_tables
 
@@ -70,11 +71,13 @@ class TestFigures:
         assert len(figures) == 4
         assert {*figures, "tab:r-sweep"} <= labels
 
-    def test_files_are_there_as_svg_and_png(self, folder: Path) -> None:
+    @pytest.mark.slow
+    @pytest.mark.usefixtures("rendered_figures")
+    def test_every_figure_is_rendered(self, folder: Path) -> None:
         for drawing in drawings(read_controlled(folder)):
-            svg = (folder / "figures" / f"{drawing.name}.svg").read_text()
-            assert svg.startswith("<?xml")
-            assert (folder / "figures" / f"{drawing.name}.png").read_bytes()[1:4] == b"PNG"
+            assert svg_and_png(drawing)[0].startswith(b"<?xml"), drawing.name
+            assert (folder / "figures" / f"{drawing.name}.svg").is_file()
+            assert (folder / "figures" / f"{drawing.name}.png").is_file()
 
     def test_the_curves_are_the_stored_ones(self, folder: Path) -> None:
         study = read_controlled(folder)

@@ -33,8 +33,6 @@ SMALL: dict[str, Any] = {
 }
 POINT, CUBE = (str(DATA / f"{n}-v0.npz") for n in ("pointmaze-medium-navigate", "cube-single-play"))
 
-pytestmark = pytest.mark.usefixtures("blank_figures")
-
 
 def stored(path: Path, name: str) -> Any:
     return json.loads((path / name).read_text(encoding="utf-8"))

@@ -70,6 +70,7 @@ def test_every_figure_of_the_paper_is_drawn(study: SemanticsResults) -> None:
     }
 
 
+@pytest.mark.usefixtures("rendered_figures")
 def test_the_same_files_give_the_same_bytes_whatever_the_process_has_set(
     study: SemanticsResults,
 ) -> None:
@@ -79,6 +80,13 @@ def test_the_same_files_give_the_same_bytes_whatever_the_process_has_set(
         assert svg_and_png(drawing)[0] == once[0]
     assert once[0].startswith(b"<?xml")
     assert once[1][1:4] == b"PNG"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("rendered_figures")
+def test_every_figure_is_rendered(study: SemanticsResults) -> None:
+    for drawing in drawings(study):
+        assert svg_and_png(drawing)[0].startswith(b"<?xml"), drawing.name
 
 
 def test_calibration_draws_the_deciles(study: SemanticsResults) -> None:
