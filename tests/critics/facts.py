@@ -56,6 +56,9 @@ class Facts(NamedTuple):
     samples: bool = False
     """Whether the loss draws by row, so that permuting the rows changes it."""
 
+    further: Mapping[str, int] = {}
+    """Further columns of the batch (see `Learner.further`), with their widths."""
+
 
 def network_size(inputs: int, out: int) -> int:
     """Parameters of one (16, 16) network: kernels, biases, and a scale and shift per LayerNorm."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -16,6 +18,7 @@ from tests.critics.slow_full import Rows, Settings, Tree
 from toptail.lab.critics.base import Batch, Critic, Info, Params
 from toptail.lab.critics.networks import Encoders
 from toptail.lab.critics.registry import full_size, with_settings
+from toptail.lab.training.config import takes_base
 
 DIMS = (5, 2, 3)
 """Widths of states, actions and goals: all different, so that no mix-up goes unnoticed."""
@@ -41,12 +44,18 @@ def make(name: str, **changes: Any) -> Critic:
         "tau": TAU,
     }
     if name in EXAMPLES:
-        return with_settings(class_of(name)(), settings | changes)
+        critic = with_settings(class_of(name)(), settings | changes)
+        return replace(critic, base=make("raw", **changes)) if takes_base(critic) else critic  # type: ignore[call-arg]
     return full_size(name, **(settings | changes))
 
 
-def random_batch(seed: int = 1, size: int = BATCH, scale: float = 1.0) -> Batch:
-    """Normal rows; about a third of them reach the goal."""
+def random_batch(
+    seed: int = 1,
+    size: int = BATCH,
+    scale: float = 1.0,
+    further: Mapping[str, int] = MappingProxyType({}),
+) -> Batch:
+    """Normal rows; about a third of them reach the goal. ``further`` columns have these widths."""
     rng = np.random.default_rng(seed)
     s, a, g = DIMS
 
@@ -56,7 +65,8 @@ def random_batch(seed: int = 1, size: int = BATCH, scale: float = 1.0) -> Batch:
     reached = jnp.asarray(rng.random(size) < 1 / 3, jnp.float32)
     steps = (rows(s), rows(a), rows(g), reached - 1.0, rows(g), rows(s), 1.0 - reached)
     offsets = jnp.asarray(rng.integers(1, 60, size), jnp.float32)
-    return Batch(*steps, offsets, rows(g), rows(g))
+    batch = Batch(*steps, offsets, rows(g), rows(g))
+    return batch._replace(further={name: rows(width) for name, width in further.items()})
 
 
 def rough(params: Params, seed: int = 2) -> Params:
@@ -81,7 +91,10 @@ def double(tree: Any) -> Tree:
 
 
 def slow_rows(batch: Batch) -> Rows:
-    return Rows._make([*(np.asarray(x, np.float64) for x in batch), KEY])
+    own = Rows._fields[:-2]
+    columns = {name: np.asarray(getattr(batch, name), np.float64) for name in own}
+    further = {name: np.asarray(x, np.float64) for name, x in (batch.further or {}).items()}
+    return Rows(**columns, further=further, key=KEY)
 
 
 @contextmanager

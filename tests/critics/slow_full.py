@@ -33,6 +33,7 @@ class Rows(NamedTuple):
     offsets: Array
     next_goals: Array
     random_goals: Array
+    further: dict[str, Array]
     key: Any
 
 

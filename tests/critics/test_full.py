@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +26,7 @@ from tests.critics.full_cases import (
     target_source,
 )
 from toptail.errors import InputError
-from toptail.lab.critics.base import Batch, TrainedCritic, parameter_count
+from toptail.lab.critics.base import FROZEN, Batch, TrainedCritic, parameter_count
 from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.registry import full_size
 from toptail.lab.training.checkpoints import load_params, save_params
@@ -59,20 +61,27 @@ def test_names(c: Case) -> None:
     assert ("target" in c.params) == classified(c).target
 
 
-def zeros() -> Batch:
-    nothing: Batch = jax.tree.map(jnp.zeros_like, random_batch())
+def rows_of(c: Case, **how: Any) -> Batch:
+    return random_batch(**how, further=classified(c).further)
+
+
+def zeros(c: Case) -> Batch:
+    nothing: Batch = jax.tree.map(jnp.zeros_like, rows_of(c))
     return nothing._replace(rewards=-jnp.ones(BATCH), masks=jnp.ones(BATCH))
 
 
-def identical_rows() -> Batch:
-    same: Batch = jax.tree.map(lambda x: jnp.broadcast_to(x[:1], x.shape), random_batch())
+def huge(c: Case) -> Batch:
+    return rows_of(c, scale=1e3)
+
+
+def identical(c: Case) -> Batch:
+    same: Batch = jax.tree.map(lambda x: jnp.broadcast_to(x[:1], x.shape), rows_of(c))
     return same
 
 
-@pytest.mark.parametrize(
-    "batch", [random_batch(scale=1e3), zeros(), identical_rows()], ids=["huge", "zero", "identical"]
-)
-def test_finite_at_extreme_inputs(c: Case, batch: Batch) -> None:
+@pytest.mark.parametrize("extreme", [huge, zeros, identical])
+def test_finite_at_extreme_inputs(c: Case, extreme: Callable[[Case], Batch]) -> None:
+    batch = extreme(c)
     for params in (c.fresh, c.params):
         scalars, grads = c.gradient(params, batch)
         assert np.isfinite(list(scalars.values())).all()
@@ -83,7 +92,7 @@ def test_finite_at_extreme_inputs(c: Case, batch: Batch) -> None:
 def test_loss_at_zero(c: Case) -> None:
     expected = classified(c).at_zero
     if expected is not None:
-        scalars, _ = c.gradient(c.fresh, zeros())
+        scalars, _ = c.gradient(c.fresh, zeros(c))
         assert scalars["loss"] == pytest.approx(expected, rel=1e-5)
 
 
@@ -93,7 +102,7 @@ def test_permuted_batch(c: Case) -> None:
     The contrastive MLP draws its negatives by position; here it takes all of them. That a part
     of them is right on average is tested beside its loss.
     """
-    batch = random_batch()
+    batch = rows_of(c)
     if classified(c).samples:
         losses = [float(c.critic.loss(c.params, batch, jax.random.key(n))[0]) for n in (0, 0, 1)]
         assert losses[0] == losses[1] != losses[2]
@@ -113,15 +122,17 @@ def test_permuted_batch(c: Case) -> None:
 
 
 def test_second_call_does_not_compile(c: Case) -> None:
-    c.gradient(c.params, random_batch(seed=8))
-    c.gradient(c.fresh, random_batch(seed=9))
+    c.gradient(c.params, rows_of(c, seed=8))
+    c.gradient(c.fresh, rows_of(c, seed=9))
     assert c.traces == 1
 
 
 def test_a_step_gives_what_it_takes(c: Case) -> None:
     """Shapes, types and weak types of the state survive a step, so its result can be stepped."""
     config = TrainConfig(c.critic, batch_size=BATCH)
-    data = random_batch()
+    data = rows_of(c)
+    if classified(c).further:  # drawn from a data set's own rows
+        return
     state = jax.eval_shape(lambda key: init_state(config, key, data), KEY)
     after, _ = jax.eval_shape(lambda s: train_step(config, s, data), state)
     assert isinstance(after, TrainState)
@@ -136,7 +147,9 @@ def test_a_step_gives_what_it_takes(c: Case) -> None:
 
 def test_target_network(c: Case) -> None:
     """It starts as a copy, gets no gradient, and everything else gets one."""
-    _, grads = c.gradient(c.params, random_batch())
+    _, grads = c.gradient(c.params, rows_of(c))
+    if FROZEN in grads:
+        assert not np.any(flat(grads.pop(FROZEN)))
     if classified(c).target:
         source = target_source(c.critic.name, c.fresh)
         np.testing.assert_array_equal(flat(c.fresh["target"]), flat(source))
@@ -157,7 +170,7 @@ def test_saved_parameters_score_the_same(c: Case, tmp_path: Path) -> None:
 
 
 def test_no_implicit_promotion(c: Case) -> None:
-    batch = random_batch()
+    batch = rows_of(c)
     with no_promotion():
         params = jax.eval_shape(lambda key: c.critic.init(key, *DIMS), KEY)
         compute = jax.eval_shape(c.critic.compute_params, params)

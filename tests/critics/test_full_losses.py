@@ -33,7 +33,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def test_loss_and_info(name: str) -> None:
-    c, batch = case(name, False), random_batch()
+    c, batch = case(name, False), random_batch(further=facts()[name].further)
     wide = double(c.params)
     expected = facts()[name].slow_loss(wide, wide, slow_rows(batch), SLOW)
     got, _ = c.gradient(c.params, batch)
@@ -41,12 +41,14 @@ def test_loss_and_info(name: str) -> None:
 
 
 def test_gradient(name: str) -> None:
-    assert gradient_gap(case(name, False), facts()[name].slow_loss, random_batch()) < 1e-4
+    batch = random_batch(further=facts()[name].further)
+    assert gradient_gap(case(name, False), facts()[name].slow_loss, batch) < 1e-4
 
 
 @pytest.mark.slow
 def test_bfloat16_stays_near_float32(name: str) -> None:
-    full, half, batch = case(name, False), case(name, True), random_batch()
+    full, half = case(name, False), case(name, True)
+    batch = random_batch(further=facts()[name].further)
     loss, grads = full.gradient(full.params, batch)
     half_loss, half_grads = half.gradient(full.params, batch)
     assert half_loss["loss"] == pytest.approx(loss["loss"], rel=0.02)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from tests.training.toy import toy_config, toy_data
 from toptail.lab.critics.base import Batch, Info, Params
 from toptail.lab.critics.registry import CRITICS, critic_of, names, title
 from toptail.lab.scorers.runs import of_runs
+from toptail.lab.training.config import base_config, takes_base
 from toptail.lab.training.session import train_runs
 
 
@@ -96,7 +97,11 @@ def test_a_critic_of_another_kind_is_trained_scored_and_named(name: str, tmp_pat
         assert names("other") == (name,)
         assert title(name) == entry.title
         assert critic_of(f"{name}[hidden=8]") is entry
-        config = replace(toy_config(), critic=name)
+        config = toy_config(critic=name)
+        if takes_base(config.build()):
+            train_runs(toy_config(), toy_data(), [42], tmp_path)
+            below = tmp_path / "walks" / "raw"
+            config = toy_config(critic=name, base=base_config(below), on=below)
         (run,) = train_runs(config, toy_data(), [42], tmp_path)
         assert run.state == "finished"
         (scorer,) = of_runs(tmp_path / "walks", [name], (42,), "walks")

@@ -54,6 +54,9 @@ class _What:
         ),
     ] = ()
 
+    on: Annotated[Path | None, tyro.conf.arg(metavar="RUNS/TASK/CRITIC")] = None
+    """Folder of trained runs, for critics that read the frozen parameters of another run: seed N
+    reads RUNS/TASK/CRITIC/seed-N."""
     seeds: Annotated[Words, tyro.conf.arg(metavar="N,N,...")] = ()
     """Seeds, given one by one or separated by commas; they train together. Unless given,
     42,43,44."""
@@ -134,7 +137,9 @@ class Train(JobFlags, RunSize, _What):
         path = find(self.task)
         found = task_of(path)
         task = path.stem if found is None else found.name
-        configs: list[LearnerConfig] = [*self.options().configs(task, critics)] if critics else []
+        configs: list[LearnerConfig] = []
+        if critics:
+            configs += self.options().configs(task, critics, self.on)
         if BEHAVIOUR in named:
             configs.append(self._behaviour_model(task, alone=not critics))
         return configs
@@ -146,7 +151,7 @@ class Train(JobFlags, RunSize, _What):
         sizes = {field.name: getattr(self, field.name) for field in fields(RunSize)}
         for name in own.keys() & sizes.keys():
             raise InputError(f"{option('set', name)}: use {option(name)} in its place.")
-        return RunOptions(**sizes, **own)
+        return RunOptions(**sizes).having(own)
 
     def _behaviour_model(self, task: str, *, alone: bool) -> LearnerConfig:
         """The behaviour model's configuration; among critics it takes their layers alone."""

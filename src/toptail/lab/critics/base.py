@@ -24,7 +24,9 @@ Info: TypeAlias = dict[str, jax.Array]
 """Scalars that the trainer logs in addition to the loss."""
 
 TARGET = "target"
-"""Name of a target network's parameters: they have no gradient and no optimizer state."""
+"""Name of a target network's parameters, which `after_update` moves; no gradient reaches them."""
+FROZEN = "frozen"
+"""Name of another run's parameters, which never change."""
 
 
 class Batch(NamedTuple):
@@ -50,6 +52,12 @@ class Batch(NamedTuple):
     """[B, goal_dim] the state after the action, as a goal."""
     random_goals: jax.Array | None = None
     """[B, goal_dim] goals drawn from the whole data set, independent of the row."""
+    rows: jax.Array | None = None
+    """[B] number of each transition's row in the data set; the next state is in the next row."""
+    goal_rows: jax.Array | None = None
+    """[B] number of the row of each contrastive positive, in the same trajectory."""
+    further: Mapping[str, jax.Array] | None = None
+    """The columns of `Learner.further`, by name."""
 
     @property
     def td_goals(self) -> jax.Array:
@@ -87,6 +95,15 @@ class Learner(ABC):
         ``key`` differs from step to step: a loss that samples draws from it.
         """
 
+    def further(self, key: jax.Array, data: Any, batch: Batch) -> dict[str, jax.Array]:
+        """Further columns of a batch, which the loss reads by `column`; by default none.
+
+        ``data`` is the whole data set (`toptail.lab.training.data.OfflineData`), ``batch.rows`` and
+        ``batch.goal_rows`` say which of its rows were drawn, and draws come from ``key``.
+        """
+        del key, data, batch
+        return {}
+
     def compute_params(self, params: Params) -> Params:
         """The copy of the parameters that the loss computes with; by default no copy.
 
@@ -115,8 +132,10 @@ class Learner(ABC):
 
 
 def column(batch: Batch, name: str) -> jax.Array:
-    """An optional column of a batch; a ValueError where the batch does not have it."""
-    found: jax.Array | None = getattr(batch, name)
+    """An optional or further column of a batch; a ValueError where the batch does not have it."""
+    found: jax.Array | None = getattr(batch, name, None)
+    if found is None and batch.further is not None:
+        found = batch.further.get(name)
     if found is None:
         raise ValueError(f"This loss needs batch.{name}.")
     return found
@@ -133,12 +152,12 @@ def half_kernels(params: Params) -> Params:
 
 
 def trained_only(params: Params) -> Params:
-    """The parameters without the target network."""
-    return {name: value for name, value in params.items() if name != TARGET}
+    """The parameters without a target network and without those of another run."""
+    return {name: value for name, value in params.items() if name not in (TARGET, FROZEN)}
 
 
 def parameter_count(params: Params) -> int:
-    """Number of trained scalars; target networks do not count."""
+    """Number of trained scalars: see `trained_only`."""
     return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(trained_only(params)))
 
 
@@ -168,6 +187,11 @@ class Critic(Learner):
     """A learner that scores actions by one or more readouts.
 
     Its file has an ``ENTRY`` that classifies every readout: see `toptail.lab.critics.registry`.
+
+    A critic on the embeddings of another run has a field ``base: Critic | None = None``. It is
+    trained with ``toptail train --on RUNS/TASK/CRITIC``: ``base`` is then the critic of that run,
+    and ``params[FROZEN]`` are its trained parameters, of the same seed. `init` returns
+    ``trained_only(base.init(...))`` in that place.
     """
 
     deployed: ClassVar[str]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar, ParamSpec
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,9 @@ from toptail.lab.critics.networks import Stack, flat_rows, require_sizes
 @dataclass(frozen=True)
 class JointMLP(Critic):
     """Scalars MLP_j([s; g; a]); the score is their mean."""
+
+    width: ClassVar[int] = 1
+    """Outputs of each network; a critic with several, such as classes, has its own `members`."""
 
     hidden: tuple[int, ...] = (512, 512, 512)
     """Width of each hidden layer."""
@@ -36,8 +40,8 @@ class JointMLP(Critic):
         return self.stack_of(("q", self.ensemble))
 
     def stack_of(self, *groups: tuple[str, int]) -> Stack:
-        """Networks of one output each, in groups that read the same input."""
-        return Stack(groups, self.hidden, 1, self.bfloat16, self.layer_norm)
+        """Networks of ``width`` outputs each, in groups that read the same input."""
+        return Stack(groups, self.hidden, self.width, self.bfloat16, self.layer_norm)
 
     def compute_params(self, params: Params) -> Params:
         """Kernels in bfloat16 where the products are."""
@@ -50,25 +54,37 @@ class JointMLP(Critic):
     def members(
         self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
     ) -> jax.Array:
-        """Each network's output for rows [..., dim]: [members, ...]."""
+        """Each network's scalar for rows [..., dim]: [members, ...]."""
+        return self.outputs(params, states, actions, goals)[..., 0]
+
+    def outputs(
+        self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
+    ) -> jax.Array:
+        """Each network's outputs for rows [..., dim]: [members, ..., width]."""
         x, lead = flat_rows(states, goals, actions)
         out = self.stack.apply(params, {"q": x})["q"]
-        return out.reshape(self.ensemble, *lead).astype(jnp.float32)
+        return out.reshape(self.ensemble, *lead, self.width).astype(jnp.float32)
 
     def readouts(self) -> Mapping[str, Read]:
         """Mean, minimum and lower confidence bound of the networks, under the deployed name."""
         return ensemble_readouts(self.members, self.beta, self.deployed)
 
 
-def ensemble_readouts(members: Read, beta: float, name: str = "q") -> dict[str, Read]:
+Of = ParamSpec("Of")
+"""What a readout is computed from: parameters with rows, or with embeddings."""
+
+
+def ensemble_readouts(
+    members: Callable[Of, jax.Array], beta: float, name: str = "q"
+) -> dict[str, Callable[Of, jax.Array]]:
     """Mean, minimum, and mean less ``beta`` standard deviations, of members [members, ...]."""
 
-    def lower(params: Params, s: jax.Array, a: jax.Array, g: jax.Array) -> jax.Array:
-        q = members(params, s, a, g)
+    def lower(*args: Of.args, **names: Of.kwargs) -> jax.Array:
+        q = members(*args, **names)
         return jnp.mean(q, axis=0) - beta * jnp.std(q, axis=0)
 
     return {
-        name: lambda *args: jnp.mean(members(*args), axis=0),
-        f"{name}_min": lambda *args: jnp.min(members(*args), axis=0),
+        name: lambda *args, **names: jnp.mean(members(*args, **names), axis=0),
+        f"{name}_min": lambda *args, **names: jnp.min(members(*args, **names), axis=0),
         f"{name}_lcb": lower,
     }

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import jax
 
-from toptail.lab.critics.base import TARGET, Batch, Info, Params, Read
+from toptail.lab.critics.base import TARGET, Batch, Info, Params
 from toptail.lab.critics.bellman import BellmanCritic
 from toptail.lab.critics.embedding import Scalar
 from toptail.lab.critics.joint_mlp import ensemble_readouts
@@ -67,12 +67,7 @@ class TDBilinear(BellmanCritic):
     def scalars(self) -> Mapping[str, Scalar]:
         """The scaled inner product's mean, minimum and lower bound, and the embeddings' scalars."""
 
-        def members(_: Params, phi: jax.Array, __: jax.Array, psi: jax.Array) -> jax.Array:
-            return self._q(Embeddings(phi, psi))
+        def members(_: Params, e: Embeddings) -> jax.Array:
+            return self._q(e)
 
-        def behind(read: Read) -> Scalar:
-            """A readout that is given phi and psi where others are given rows."""
-            return lambda params, e: read(params, e.phi, e.phi, e.psi)
-
-        of_members = ensemble_readouts(members, self.beta)
-        return {**super().scalars(), **{name: behind(read) for name, read in of_members.items()}}
+        return {**super().scalars(), **ensemble_readouts(members, self.beta)}

@@ -69,6 +69,10 @@ class LearnerConfig(ABC):
     label: str = ""
     """Name in folders and tables if it is not the critic's: the critic with some settings, as in
     ``cosine[temperature=0.1]``. It decides nothing and is not recorded."""
+    base: RunConfig | None = None
+    """Configuration of the runs that this learner reads frozen parameters of: see `Critic`."""
+    on: Path | None = None
+    """Folder of those runs, ``RUNS/TASK/CRITIC``; the records of the runs name them by hashes."""
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "log_every"):
@@ -95,7 +99,9 @@ class LearnerConfig(ABC):
 
         given = dict(self.settings)
         object.__setattr__(self, "settings", ())
-        default = self.build()
+        default: Any = self.build()
+        if self.base is not None:  # whose settings are its own
+            default = replace(default, base=None)
         goals = {name: getattr(GoalSampling, name) for name in goal_settings(default)}
         pairs = (*setting_values(default), *goals.items())
         return tuple(sorted({(name, given[name]) for name, value in pairs
@@ -130,8 +136,9 @@ class LearnerConfig(ABC):
         sampling: Any = self.training.sample
         full = {
             "format": FORMAT,
-            **{name: value for name, value in asdict(self).items() if name != "label"},
+            **{name: x for name, x in asdict(self).items() if name not in ("label", "base", "on")},
             "settings": dict(self.settings),
+            **({} if self.base is None else {"base": self.base.content}),
             "critic_fields": self.training.learner.settings(),
             "sampler_fields": asdict(sampling),
         }
@@ -150,6 +157,8 @@ class LearnerConfig(ABC):
         own = {name: value for name, value in content.items() if name not in derived}
         pairs = content["settings"].items()
         own["settings"] = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in pairs)
+        if "base" in own:
+            own["base"] = RunConfig.from_content(own["base"])
         return cls(**own)
 
 
@@ -163,7 +172,18 @@ class RunConfig(LearnerConfig):
 
         shared = {"bfloat16": self.bfloat16, "gamma": self.gamma}
         own = {name: value for name, value in self.settings if name not in GOALS}
-        return full_size(self.critic, reward=self.reward, **shared, **own)
+        critic = full_size(self.critic, reward=self.reward, **shared, **own)
+        if self.base is None:
+            return critic
+        if not takes_base(critic):
+            raise InputError(f"{option('on')} has no effect on {self.name}: leave it out.")
+        base = replace(self.base, bfloat16=self.bfloat16).build()
+        return replace(critic, base=base)  # type: ignore[call-arg]
+
+
+def takes_base(learner: Learner) -> bool:
+    """Whether a learner reads frozen parameters of another run: see `Critic`."""
+    return any(field.name == "base" for field in fields(learner))  # type: ignore[arg-type]
 
 
 def goal_settings(learner: Learner) -> tuple[str, ...]:
@@ -272,6 +292,14 @@ class RunOptions(RunSize):
     future: float | None = None
     """Share of value goals that are a future state of the trajectory; default 0.5. The rest are
     random states of the data."""
+    others: tuple[tuple[str, Any], ...] = ()
+    """Settings that only some critics have, by the names of their fields."""
+
+    def having(self, settings: Mapping[str, Any]) -> RunOptions:
+        """A copy with some settings, of all critics or of some."""
+        known = {name: value for name, value in settings.items() if name in SETTINGS}
+        rest = {name: value for name, value in settings.items() if name not in SETTINGS}
+        return replace(self, **known, others=tuple({**dict(self.others), **rest}.items()))
 
     def settings(self) -> dict[str, Any]:
         """The settings that were given, by the names of the critics' fields."""
@@ -282,7 +310,7 @@ class RunOptions(RunSize):
         given = {name: getattr(self, name) for name in own}
         if self.hidden is not None or self.depth is not None:
             given["hidden"] = (self.hidden or WIDTH,) * (self.depth or DEPTH)
-        return {name: value for name, value in given.items() if value is not None}
+        return {n: x for n, x in given.items() if x is not None} | dict(self.others)
 
     def shared(self) -> dict[str, Any]:
         """Options that every learner's configuration has, by name."""
@@ -294,9 +322,15 @@ class RunOptions(RunSize):
             "log_every": log_every() if self.log_every is None else self.log_every,
         }
 
-    def configs(self, task: str, critics: Sequence[str]) -> list[RunConfig]:
-        """One configuration per critic or label; a setting that none of them has is refused."""
+    def configs(self, task: str, critics: Sequence[str], on: Path | None = None) -> list[RunConfig]:
+        """One configuration per critic or label; a setting that none of them has is refused.
+
+        ``on`` is the folder of the runs whose frozen parameters the critics read: see `Critic`.
+        """
         configs = [self.config(task, critic) for critic in critics]
+        if on is not None:
+            base = base_config(on)
+            configs = [replace(config, base=base, on=on) for config in configs]
         more = {name for name in ("reward", "gamma") if getattr(self, name) is not None}
         self._require_effect(configs, {*self.settings(), *more})
         return configs
@@ -305,7 +339,7 @@ class RunOptions(RunSize):
         """The configuration of a critic, with the settings of its label (``raw[hidden=64]``)."""
         critic, written = split_label(label)
         own = typed_settings(label, written)
-        options = replace(self, **own)
+        options = self.having(own)
         config = RunConfig(
             task=task,
             critic=critic,
@@ -338,9 +372,22 @@ class RunOptions(RunSize):
 _OF_ALL_CRITICS: Final = ("steps", "batch_size", "learning_rate", "gamma", "depth")
 
 SETTINGS: Final = tuple(
-    name for name in get_type_hints(RunOptions) if name not in ("precision", "log_every")
+    name for name in get_type_hints(RunOptions) if name not in ("precision", "log_every", "others")
 )
-"""Settings that a label or ``--set`` may have."""
+"""Settings that a label or ``--set`` may have, besides the fields of single critics."""
+
+
+def base_config(on: Path) -> RunConfig:
+    """The one configuration of the runs ``RUNS/TASK/CRITIC`` that others are trained on."""
+    from toptail.lab.training.runs import find_runs, stored_config
+
+    runs = [run for run in find_runs(on) if run.folder.parent == on]
+    if not runs or len({run.config_hash for run in runs}) > 1:
+        raise InputError(
+            f"{option('on', on)}: expected a folder RUNS/TASK/CRITIC with runs seed-N of one "
+            f"configuration, and found {len(runs)} runs."
+        )
+    return stored_config(runs[0])
 
 
 def labelled(config: RunConfig, label: str) -> RunConfig:
@@ -348,7 +395,7 @@ def labelled(config: RunConfig, label: str) -> RunConfig:
     critic, written = split_label(label)
     own, layers = typed_settings(label, written), dict(config.settings).get("hidden", ())
     size = {"hidden": layers[0], "depth": len(layers)} if layers else {}
-    given = RunOptions(**{"steps": config.steps, **size, **own}).settings()
+    given = RunOptions(steps=config.steps, **size).having(own).settings()
     runs = {name: value for name, value in own.items() if name in {f.name for f in fields(config)}}
     settings = tuple({**dict(config.settings), **given}.items())
     return replace(config, critic=critic, **runs, settings=settings, label=label)
@@ -358,18 +405,26 @@ def typed_settings(label: str, written: Mapping[str, str]) -> dict[str, Any]:
     """The settings of a label, converted to the types of the options."""
     kinds, settings = get_type_hints(RunOptions), {}
     for name, text in written.items():
-        if name not in SETTINGS:
+        kind = (get_args(kinds[name]) or (kinds[name],))[0] if name in SETTINGS else _kind_of(name)
+        if kind is None:
             raise InputError(
                 f"{label}: no critic has a setting '{name}'; the settings are "
-                f"{', '.join(SETTINGS)}."
+                f"{', '.join(SETTINGS)}, and the numbers among the critics' own fields."
             )
-        kind = (get_args(kinds[name]) or (kinds[name],))[0]  # X of X | None
         try:
             settings[name] = _value_in(text, kind)
         except (KeyError, ValueError):
             expected = " or ".join(get_args(kind)) or ("on or off" if kind is bool else "a number")
             raise InputError(f"{label}: {name} is '{text}', not {expected}.") from None
     return settings
+
+
+def _kind_of(name: str) -> type | None:
+    """The type of a number or switch that only some critics have; None if no critic has it."""
+    from toptail.lab.critics.registry import load, names, setting_values
+
+    values = (dict(setting_values(load(critic)())).get(name) for critic in names())
+    return next((type(x) for x in values if isinstance(x, bool | int | float)), None)
 
 
 def _value_in(text: str, kind: Any) -> Any:

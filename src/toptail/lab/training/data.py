@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -40,6 +41,8 @@ class OfflineData(NamedTuple):
     """[rows] int32: the last row of each row's trajectory."""
     transitions: jax.Array
     """[transitions] int32: rows that have a next row."""
+    extra: jax.Array | None = None
+    """[rows, k] further numbers of each row, for `Learner.further`: see `TaskData.with_extra`."""
 
     @property
     def states(self) -> jax.Array:
@@ -179,6 +182,8 @@ class GoalSampling:
             offsets=(goal - row).astype(jnp.float32),
             next_goals=data.observations[row + 1],
             random_goals=data.observations[anywhere],
+            rows=row,
+            goal_rows=goal,
         )
 
 
@@ -335,3 +340,17 @@ class TaskData:
             dataset.val.sha256,
             dataset.train.source,
         )
+
+    def with_extra(self, extra: NDArray[np.float32]) -> TaskData:
+        """The same data with further numbers of each training row [rows, k], such as embeddings.
+
+        They change what a run learns, so that they change the hash of its data, too.
+        """
+        if len(extra) != len(self.rows.actions):
+            raise InputError(
+                f"There are {len(extra)} rows of further numbers for {len(self.rows.actions)} rows "
+                f"of {self.source}: give one for each."
+            )
+        values = np.ascontiguousarray(extra, np.float32)
+        both = hashlib.sha256(self.sha256.encode() + values.tobytes()).hexdigest()
+        return replace(self, rows=self.rows._replace(extra=jnp.asarray(values)), sha256=both)

@@ -79,6 +79,8 @@ def train_step(
     key_batch, key_loss = jax.random.split(jax.random.fold_in(state.key, state.step))
     batch = config.sample(key_batch, data, config.batch_size)
     learner, trained = config.learner, trained_only(state.params)
+    if further := learner.further(jax.random.fold_in(key_batch, 1), data, batch):
+        batch = batch._replace(further=further)
     if compute is None:
         compute = learner.compute_params(state.params)
 

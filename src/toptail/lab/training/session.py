@@ -14,19 +14,19 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
 from safetensors.numpy import load_file
 
-from toptail.errors import InputError, check_whole, refusing
+from toptail.errors import InputError, check_whole, option, refusing
 from toptail.io.files import entries, sha256, sweep
 from toptail.io.json_files import read_object, write_json
 from toptail.jobs.job import Job, Resources
-from toptail.lab.critics.base import Info, Params, parameter_count
+from toptail.lab.critics.base import FROZEN, Info, Params, parameter_count, trained_only
 from toptail.lab.tasks.files import load
 from toptail.lab.training.checkpoints import (
     STATE,
@@ -39,7 +39,13 @@ from toptail.lab.training.checkpoints import (
     save_last_state,
     save_params,
 )
-from toptail.lab.training.config import LearnerConfig, keep_compiled, on_gpu, require_seeds
+from toptail.lab.training.config import (
+    LearnerConfig,
+    keep_compiled,
+    on_gpu,
+    require_seeds,
+    takes_base,
+)
 from toptail.lab.training.data import TaskData
 from toptail.lab.training.loop import (
     Advance,
@@ -70,6 +76,7 @@ from toptail.lab.training.runs import (
     differences,
     find_fault,
     identity_fault,
+    load_run,
     logged_steps,
     machine,
     mark_invalid,
@@ -77,6 +84,7 @@ from toptail.lab.training.runs import (
     now,
     read_lines,
     read_run,
+    require_data,
     run_folder,
     training_lock,
     versions,
@@ -107,6 +115,15 @@ class BatchProgress:
 Watch: TypeAlias = Callable[[BatchProgress], None]
 
 
+class FrozenRun(NamedTuple):
+    """A run whose parameters another run reads."""
+
+    params: Params
+    """Its trained parameters."""
+    origin: dict[str, str]
+    """What the record of the other run names it by."""
+
+
 @dataclass(frozen=True, eq=False)
 class RunBatch:
     """Seeds that train together in one program, with their folders and their first state."""
@@ -127,6 +144,8 @@ class RunBatch:
     """The command line for the records."""
     watch: Watch | None = None
     """Called after every chunk of steps."""
+    frozen: Mapping[int, FrozenRun] = field(default_factory=dict)
+    """Seed to the run whose parameters it reads frozen; empty for a critic without a base."""
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -220,12 +239,16 @@ class RunBatch:
             "data": {"train": data.sha256, "val": data.val_sha256, "source": data.source},
             "trained_with": list(self.seeds),
             "resumed": [],
+            **({"frozen": self.frozen[seed].origin} if self.frozen else {}),
         }
 
     def _start(self) -> TrainState:
         training, rows = self.config.training, with_twin(self.seeds)
         if self.checkpoint is None:
-            return fresh_state(training, self.seeds, self.data.rows)
+            state = fresh_state(training, self.seeds, self.data.rows)
+            return (
+                _with_frozen(state, [self.frozen[seed] for seed in rows]) if self.frozen else state
+            )
         shapes = state_shapes(training, len(rows), self.data.rows)
         return self.checkpoint.load(shapes, rows)
 
@@ -312,20 +335,52 @@ def train_runs(
     check_whole("checkpoint_every", checkpoint_every, 1)
     home = out / config.task / config.name
     every = config.log_every * max(1, -(-checkpoint_every // config.log_every))
+    frozen = _frozen_runs(config, data, seeds)
     with training_lock(home):
         _extend_runs(config, data.sha256, home, seeds)
         attempts = {
             seed: attempt
             for seed in seeds
-            if (attempt := _open_attempt(home, seed, config, data)) is not None
+            if (attempt := _open_attempt(home, seed, config, data, frozen.get(seed))) is not None
         }
         for members, checkpoint in _batches(home, config, attempts):
-            RunBatch(config, data, home, members, checkpoint, every, command, watch).train()
+            how = (members, checkpoint, every, command, watch, frozen)
+            RunBatch(config, data, home, *how).train()
         _remove_used_checkpoints(home)
     return [read_run(run_folder(home, seed)) for seed in seeds]
 
 
-def _open_attempt(home: Path, seed: int, config: LearnerConfig, data: TaskData) -> int | None:
+def _frozen_runs(
+    config: LearnerConfig, data: TaskData, seeds: Sequence[int]
+) -> dict[int, FrozenRun]:
+    """The runs whose parameters a learner with a base reads; empty for other learners."""
+    if not takes_base(config.training.learner):
+        return {}
+    if config.base is None or config.on is None:
+        raise InputError(
+            f"{config.name} is trained on the frozen parameters of another run: name the folder of "
+            f"its runs, {option('on')} RUNS/TASK/CRITIC."
+        )
+    found = {}
+    for seed in seeds:
+        folder = run_folder(config.on, seed)
+        params = load_run(folder, config.task, config.base.hash).params
+        record = read_run(folder).record
+        require_data(folder, record["data"]["train"], data.source, data.sha256)
+        origin = {"run": "/".join(folder.parts[-3:]), "params_sha256": record["params_sha256"]}
+        found[seed] = FrozenRun(trained_only(params), origin)
+    return found
+
+
+def _with_frozen(state: TrainState, runs: Sequence[FrozenRun]) -> TrainState:
+    """A fresh state in which every row has the parameters of its run."""
+    stacked = jax.tree.map(lambda *x: jax.numpy.stack(x), *(run.params for run in runs))
+    return state._replace(params={**state.params, FROZEN: stacked})
+
+
+def _open_attempt(
+    home: Path, seed: int, config: LearnerConfig, data: TaskData, frozen: FrozenRun | None
+) -> int | None:
     """Which attempt at a seed to train; None if its run is finished and valid."""
     folder = run_folder(home, seed)
     if not (folder / RECORD).is_file():
@@ -341,6 +396,8 @@ def _open_attempt(home: Path, seed: int, config: LearnerConfig, data: TaskData) 
     changed = differences(run.config, config.content)
     if run.record.get("data", {}).get("train") != data.sha256:
         changed.append("the data")
+    if frozen is not None and run.record.get("frozen") != frozen.origin:
+        changed.append("the run that it is trained on")
     if changed:
         raise InputError(
             f"{run.folder} holds a run with other settings, {', '.join(changed)}: choose another "
