@@ -125,9 +125,20 @@ def _numpy_batch(trajectories: Trajectories, rng: np.random.Generator) -> Batch:
     value_goal = np.where(kind < 0.2, rows, np.where(kind < 0.7, future, anywhere))
     reached = (rows == value_goal).astype(np.float32)
     o, a = trajectories.observations, trajectories.actions
-    arrays = (o[rows], a[rows], o[goal], reached - 1, o[value_goal], o[rows + 1], 1 - reached)
-    more = ((goal - rows).astype(np.float32), o[rows + 1], o[anywhere])
-    return Batch(*(jnp.asarray(x) for x in (*arrays, *more)))
+    columns: dict[str, Any] = {
+        "states": o[rows],
+        "actions": a[rows],
+        "goals": o[goal],
+        "rewards": reached - 1,
+        "value_goals": o[value_goal],
+        "next_states": o[rows + 1],
+        "masks": 1 - reached,
+        "offsets": (goal - rows).astype(np.float32),
+        "next_goals": o[rows + 1],
+        "random_goals": o[anywhere],
+    }
+    batch: Batch = jax.tree.map(jnp.asarray, Batch(**columns))
+    return batch
 
 
 def _matmul_ceiling(n: int) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
@@ -45,7 +44,8 @@ def make(name: str, **changes: Any) -> Critic:
     }
     if name in EXAMPLES:
         critic = with_settings(class_of(name)(), settings | changes)
-        return replace(critic, base=make("raw", **changes)) if takes_base(critic) else critic  # type: ignore[call-arg]
+        base = {"base": make("raw", **changes)} if takes_base(critic) else {}
+        return with_settings(critic, base)
     return full_size(name, **(settings | changes))
 
 

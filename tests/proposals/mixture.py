@@ -47,7 +47,8 @@ def data_set(n: int, seed: int) -> Batch:
     states, goals = rng.choice([-1.0, 1.0], n), rng.uniform(-0.3, 0.3, n)
     actions = np.concatenate([draw(rng, 1, *row) for row in zip(states, goals, strict=True)])
     columns = (states[:, None], actions, goals[:, None], np.zeros(n))
-    return Batch(*(jnp.asarray(column, jnp.float32) for column in columns))
+    s, a, g, rewards = (jnp.asarray(column, jnp.float32) for column in columns)
+    return Batch(s, a, g, rewards)
 
 
 def exact_noise(schedule: Schedule, state: float, goal: float) -> Predict:

@@ -171,7 +171,7 @@ def test_the_probe_is_held_out_and_always_the_same() -> None:
 
 def test_shapes_say_how_many_bytes_the_data_will_take() -> None:
     train = toy_dataset().train
-    placed = sum(array.nbytes for array in device_data(train))
+    placed = sum(array.nbytes for array in jax.tree.leaves(device_data(train)))
     assert memory.tree_bytes(data_shapes(train)) == placed
     state = fresh_state(toy_config().training, [1], toy_data().rows)
     plain = state._replace(key=jax.random.key_data(state.key))

@@ -168,7 +168,7 @@ class RunConfig(LearnerConfig):
 
     def build(self) -> Critic:
         """The critic with its settings."""
-        from toptail.lab.critics.registry import full_size
+        from toptail.lab.critics.registry import full_size, with_settings
 
         shared = {"bfloat16": self.bfloat16, "gamma": self.gamma}
         own = {name: value for name, value in self.settings if name not in GOALS}
@@ -178,7 +178,7 @@ class RunConfig(LearnerConfig):
         if not takes_base(critic):
             raise InputError(f"{option('on')} has no effect on {self.name}: leave it out.")
         base = replace(self.base, bfloat16=self.bfloat16).build()
-        return replace(critic, base=base)  # type: ignore[call-arg]
+        return with_settings(critic, {"base": base})
 
 
 def takes_base(learner: Learner) -> bool:
