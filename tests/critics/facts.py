@@ -88,7 +88,8 @@ def with_heads(params: slow.Tree, s: Any, a: Any, g: Any) -> dict[str, Any]:
     """The scalars of the embeddings and of the TD head on them."""
     e = slow.embed(params, SLOW, s, a, g)
     q, cosines = slow.head(params, *e), slow.cosines(*e)
-    heads = {"q_td": q.mean(0), "q_hybrid": (q + SLOW.alpha * cosines).mean(0)}
+    weight = SLOW.alpha * SLOW.value_range
+    heads = {"q_td": q.mean(0), "q_hybrid": (q + weight * cosines).mean(0)}
     return embedded(params, s, a, g) | heads
 
 

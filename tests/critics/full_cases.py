@@ -35,6 +35,7 @@ def make(name: str, **changes: Any) -> Critic:
         "embed_dim": SLOW.embed_dim,
         "ensemble": SLOW.members,
         "alpha": SLOW.alpha,
+        "value_range": SLOW.value_range,
         "td_weight": SLOW.td_weight,
         "temperature": SLOW.temperature,
         "negatives": BATCH - 1,

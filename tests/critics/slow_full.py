@@ -46,6 +46,7 @@ class Settings:
     contrast: str = "binary_nce"
     temperature: float = 0.1
     alpha: float = 0.7
+    value_range: float = 1.7
     td_weight: float = 1.3
     gamma: float = 0.97
     expectile: float = 0.8
@@ -245,7 +246,7 @@ def _sum(contrastive: Scalars, td: float, info: Scalars, set_: Settings) -> Scal
 
 
 def hybrid(params: Tree, frozen: Tree, rows: Rows, set_: Settings) -> Scalars:
-    return _with_bellman_head(params, frozen, rows, set_, set_.alpha)
+    return _with_bellman_head(params, frozen, rows, set_, set_.alpha * set_.value_range)
 
 
 def two_head_joint(params: Tree, frozen: Tree, rows: Rows, set_: Settings) -> Scalars:

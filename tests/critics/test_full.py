@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +36,20 @@ from toptail.lab.training.loop import TrainConfig, TrainState, init_state, train
 def test_unknown_name() -> None:
     with pytest.raises(InputError, match="no critic 'iql'; the critics are tdq, raw, cosine"):
         full_size("iql")
+
+
+@pytest.mark.parametrize(("reward", "width"), [("-1/0", 50.0), ("0/1", 1.0)])
+def test_a_cosine_is_added_to_a_value_in_the_units_of_the_value(
+    reward: Literal["-1/0", "0/1"], width: float
+) -> None:
+    """The sum less the value is alpha f_cos times the range of returns with that reward."""
+    critic = full_size("hybrid", reward=reward, gamma=0.98, alpha=0.5, hidden=(8,), embed_dim=4)
+    params, batch = critic.init(KEY, *DIMS), random_batch()
+    at = (batch.states, batch.actions, batch.goals)
+    read = {name: of(params, *at) for name, of in critic.readouts().items()}
+    expected = read["q_td"] + 0.5 * width * read["f_cos"]
+    np.testing.assert_allclose(read["q_hybrid"], expected, rtol=1e-4, atol=1e-4)
+    assert critic.settings()["td_weight"] == pytest.approx(width**-2)
 
 
 HALF = ("tdq", "raw", "hybrid")

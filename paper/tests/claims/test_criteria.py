@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from toptail_paper.claims.claim import Claim
 from toptail_paper.claims.criteria import (
     HALF,
     ZERO,
@@ -156,8 +157,25 @@ def test_joined_criteria_are_asked_on_the_tasks_that_have_both() -> None:
 
 
 def test_the_papers_own_cells_are_asked_the_same() -> None:
-    own = Criterion(RAW.numbers, TASKS, at_most(0.2), "tau of {condition}", paper_too=True)
-    assert "The paper's own cells miss it for raw on Puzzle 0.500." in own(stored()).comment
+    """Its 0.5 on Puzzle misses the limit; a number that may round to it would not."""
+    for limit, expected in ((0.2, False), (0.46, None), (0.6, True)):
+        parts, missed = Criterion(RAW.numbers, TASKS, at_most(limit), "tau").reported(stored())
+        assert parts["raw on Puzzle"] is expected
+        assert missed == ("raw on Puzzle 0.500" if expected is False else "")
+    own = Claim("x", "X.", "tab:x", Criterion(RAW.numbers, TASKS, at_most(0.2), "tau"))
+    finding = own.decide(stored())
+    assert finding.status == "overstated"
+    assert "The paper's own numbers miss it for raw on Puzzle 0.500." in finding.comment
+
+
+def test_what_is_seen_here_is_seen_whatever_the_paper_reports() -> None:
+    tables = stored()
+    for rows in tables["main"]["rows"].values():
+        rows["raw"]["tau"] = cell(0.1)
+    own = Claim("x", "X.", "tab:x", Criterion(RAW.numbers, TASKS, at_most(0.2), "tau"))
+    finding = own.decide(tables)
+    assert finding.status == "seen"
+    assert "The paper's own numbers miss it" in finding.comment
 
 
 def test_numbers_beside_a_reference() -> None:

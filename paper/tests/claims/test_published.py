@@ -13,19 +13,17 @@ import pytest
 
 from tests.light import run_light
 from toptail.errors import InputError
-from toptail_paper.claims import published as shipped
+from toptail_paper.claims import reported as shipped
 from toptail_paper.claims.published import (
-    SHIPPED,
     all_cells,
     exhibits,
     find_exhibit,
     measured,
     pairs,
-    published,
     summary,
     write_cells,
 )
-from toptail_paper.claims.reported import WITHOUT_CELLS, cells, labels
+from toptail_paper.claims.reported import SHIPPED, WITHOUT_CELLS, cells, labels, published
 from toptail_paper.cli import main
 
 ROOT = Path(__file__).parents[2]

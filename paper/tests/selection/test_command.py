@@ -59,7 +59,7 @@ def test_flags_become_the_settings() -> None:
     assert changed.queries.per_group == 3
     assert (changed.pools.count, changed.pools.size) == (2, 12)
     assert changed.ks == (1, 2, 4, 8, 12)
-    humanoid = StudySelection("HumanoidMaze").config("humanoidmaze-medium-navigate-v0")
+    humanoid = StudySelection("HumanoidMaze").config("humanoidmaze-giant-navigate-v0")
     assert humanoid.rollouts.per_group == 136
 
 

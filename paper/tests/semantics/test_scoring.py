@@ -331,7 +331,7 @@ def test_a_humanoid_is_scored_on_both_splits_with_its_own_oracle_and_proposals(
     monkeypatch.setenv("TOPTAIL_DATA", str(tmp_path))
     for critic, seed in (("raw", 42), ("tdq", 7), ("diffusion", 42), ("diffusion", 7)):
         write_walker_run(HUMANOID, critic, seed, runs)
-    config = small_config("HumanoidMaze", diffusion_seeds=(42, 7))
+    config = small_config(HUMANOID, diffusion_seeds=(42, 7))
     score_tasks(config, RunFolder(out), runs)
     home = out / "scores" / HUMANOID
     raw, oracle = (Stored.read(home / f"{column}.npz") for column in ("raw@42", "oracle@7"))

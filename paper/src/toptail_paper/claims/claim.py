@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 from toptail_paper.claims.criteria import Criterion
-from toptail_paper.claims.findings import Answer, Finding, in_settings
+from toptail_paper.claims.findings import Answer, Finding, against_reported, in_settings
+from toptail_paper.claims.grids import SettledGrid
 from toptail_paper.claims.numbers import NotMeasuredError, Tables, number
 
 TASK = "controlled"
@@ -45,17 +46,23 @@ class Claim:
     """Settings in which the criterion is asked, too."""
     also: tuple[Quoted, ...] = ()
     """Other places where the paper says it."""
+    grids: tuple[SettledGrid, ...] = ()
+    """Declared grids of trainings in which the statement is asked, too."""
 
     def decide(self, tables: Tables) -> Finding:
         """What stored results say; raises `NotMeasuredError` where they do not suffice."""
         finding = self.criterion(tables)
-        return finding if self.settings is None else self.settings.ask(self, finding, tables)
+        if self.settings is not None:
+            finding = self.settings.ask(self, finding, tables)
+        for grid in self.grids:
+            finding = grid.ask(finding, tables)
+        return against_reported(finding, *self.criterion.reported(tables))
 
     @property
     def stated(self) -> str:
         """The criterion in words, settings included."""
-        words = self.criterion.stated()
-        return f"{words}{self.settings.words}" if self.settings else words
+        words = self.criterion.stated() + (self.settings.words if self.settings else "")
+        return words + "".join(f"; {grid.words}" for grid in self.grids)
 
 
 @dataclass(frozen=True)

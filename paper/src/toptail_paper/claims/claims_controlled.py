@@ -28,6 +28,7 @@ from toptail_paper.claims.criteria import (
     short_by_at_most,
     show,
 )
+from toptail_paper.claims.grids import Asked, SettledGrid
 from toptail_paper.claims.numbers import (
     ALONE,
     RESAMPLED,
@@ -150,6 +151,14 @@ NORM_REMOVED = together(
     removed("cosine_readout", "cosine readout of the same embeddings"),
 ).called("Shares removed")
 SUPPORT_REMOVED = removed("support_only", "").called("Restricting the pools to the support removes")
+
+
+NORM_GRID = SettledGrid(
+    ("norm_drift",),
+    (Asked("regret", at_least(0.2)), Asked("share/norm_cap", MOST)),
+    "raw fails (a regret of at least 0.2) and capping the norm removes more than half of it",
+)
+"""The question of that grid, as it was declared."""
 
 
 def drawn_picks(tables: Tables, _task: str) -> Named:
@@ -313,7 +322,7 @@ CONTROLLED: tuple[Claim, ...] = (
                     "out of play removes is {condition}", "first", digits=".0%",
                     remarks=(listed(SUPPORT_REMOVED, ".0%"),),
                     differ="the way of taking the norm out"),
-          Sweeps(("raw",))),
+          Sweeps(("raw",)), grids=(NORM_GRID,)),
     Claim("bounded-off-support",
           "Cosine and hybrid critics nevertheless select off-support actions from most pools …",
           "abstract",

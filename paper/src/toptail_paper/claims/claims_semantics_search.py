@@ -234,8 +234,7 @@ SEARCH: tuple[Claim, ...] = (
     Claim("order-of-magnitude",
           "… an order of magnitude above TD-Q.", "tab:ogbench-curse",
           Criterion(over_tdq(CURSE, "regret", CONTRASTIVE), NAVIGATION,
-                    at_least(Words(5.0, "five")), "{condition} times TD-Q's regret",
-                    paper_too=True)),
+                    at_least(Words(5.0, "five")), "{condition} times TD-Q's regret")),
     Claim("tdq-never-worsens",
           "TD-Q faces the same increase in search pressure, yet its performance does not worsen "
           "with K.", "sec:closed-loop",
@@ -279,13 +278,13 @@ SEARCH: tuple[Claim, ...] = (
           "Regret falls for all critics [within quartiles of γ^d].", "tab:robustness",
           Criterion(less(each(ROBUST, "regret_full", CRITICS),
                          each(ROBUST, "regret_within_bucket", CRITICS), "It falls by"), NAVIGATION,
-                    above(ZERO), "lower than over mixed pools", paper_too=True)),
+                    above(ZERO), "lower than over mixed pools")),
     Claim("bucket-ratio",
           "Even so, contrastive critics have 1.5–2.5× as much regret as TD-Q.", "tab:robustness",
           Criterion(over_tdq(ROBUST, "regret_within_bucket", CONTRASTIVE), NAVIGATION,
                     between(1.45, 2.55),
-                    "{condition} times TD-Q's regret within quartiles, which rounds to 1.5 to 2.5",
-                    paper_too=True)),
+                    "{condition} times TD-Q's regret within quartiles, which rounds to 1.5 to "
+                    "2.5")),
     Claim("stitching-gap",
           "The correlation of γ^d and the DP value stays well below 1 on PointMaze and AntMaze; "
           "the values mostly agree on HumanoidMaze.", "tab:value-oracle",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import eq, ge, gt, le, lt
+from typing import Any
 
 from toptail_paper.claims.findings import (
     PART,
@@ -228,8 +229,6 @@ class Criterion:
     """A sentence that explains the criterion or the numbers."""
     remarks: Sequence[Remark] = ()
     """Further sentences, made of stored results."""
-    paper_too: bool = False
-    """Whether the comment names the cells in which the paper's own numbers miss the criterion."""
     measured_on: Callable[[Tables], Sequence[str]] | None = None
     """The tasks that are asked, where that depends on the stored results."""
     certain: bool = False
@@ -275,7 +274,7 @@ class Criterion:
             on = f"{PART} and the task"
         numbers = _of(self, by_task)
         shown = pick(numbers, self._rule)
-        comment = self._comment(by_task, shown) + (self._paper(tables) if self.paper_too else "")
+        comment = self._comment(by_task, shown)
         comment += "".join(remark(tables, decided) for remark in self.remarks)
         together = {}
         for each in self.over_tasks:
@@ -358,19 +357,56 @@ class Criterion:
         own += [f"{each.part}: {each.condition}" for each in self.over_tasks]
         return own + [words for criterion in self.joined for words in criterion.conditions()]
 
-    def _paper(self, tables: Tables) -> str:
-        """Name the cells in which the paper's own numbers miss the criterion."""
-        reported = {name: {"rows": table.get("paper", {})} for name, table in tables.items()}
-        misses: Named = {}
-        for task in self.tasks:
-            with suppress(NotMeasuredError):
-                numbers = self.numbers.of(reported, task)
-                condition = self.by_task.get(task, self.condition)
-                assert condition is not None
-                misses |= {name: x for name, x in numbers.items() if not condition(x)}
-        if not misses:
-            return ""
-        return f" The paper's own cells miss it for {listing(misses, self.digits)}."
+    def reported(self, tables: Tables) -> tuple[dict[str, Answer], str]:
+        """Whether the paper's own numbers meet each part, and in words those that do not.
+
+        What the paper does not report, or reports without what a part needs, is left out.
+        """
+        paper, parts, missed = reported_tables(tables), dict[str, Answer](), list[str]()
+        for criterion in (self, *self.joined):
+            for task in criterion.tasks:
+                with suppress(LookupError, ValueError):  # a ValueError: the paper has no seeds
+                    numbers = criterion.numbers.of(paper, task)
+                    for part, answer in criterion._answers(task, numbers).items():
+                        parts[part] = both(answer, parts.get(part, True))
+                    condition = criterion.by_task.get(task, criterion.condition)
+                    if condition is not None and not criterion.premise:
+                        fail = {n: x for n, x in numbers.items() if condition.answer(x) is False}
+                        missed += [listing(fail, criterion.digits)] if fail else []
+        for each in self.over_tasks:
+            with suppress(LookupError, ValueError):
+                found = each.numbers(paper, self.tasks)
+                parts |= {each.part: both(*map(each.condition.answer, found.values()))}
+                missed += [each.part] if parts[each.part] is False else []
+        return parts, "; ".join(missed)
+
+
+def reported_tables(tables: Tables) -> dict[str, dict[str, Any]]:
+    """What the paper reports, as tables; the interval of a cell is what rounds to its number."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, table in tables.items():
+        paper: Mapping[str, Any] = table.get("paper", {})
+        cells = [(m, cell) for rows in paper.values() for row in rows.values()
+                 for m, cell in row.items()]  # fmt: skip
+        digits: dict[str, int] = {}
+        for metric, cell in cells:
+            decimals = len(f"{cell['mean']}".partition(".")[2])
+            digits[metric] = max(digits.get(metric, 0), decimals)
+        found[name] = {
+            "rows": {
+                task: {
+                    row: {m: _rounded(cell, digits[m]) for m, cell in metrics.items()}
+                    for row, metrics in rows.items()
+                }
+                for task, rows in paper.items()
+            }
+        }
+    return found
+
+
+def _rounded(cell: Mapping[str, Any], digits: int) -> dict[str, float]:
+    mean, half = float(cell["mean"]), 0.5 * 10.0**-digits
+    return {"mean": mean, "low": mean - half, "high": mean + half}
 
 
 def _of(criterion: Criterion, by_task: Mapping[str, list[tuple[Criterion, Named]]]) -> Named:

@@ -1,11 +1,11 @@
-"""What was declared before a critic was trained on the tasks of `reported.DECLARED`.
+"""What is declared before critics are trained on the four navigation tasks.
 
-``declared.json`` holds settings, admissions and the criterion of every claim that these tasks
-decide, made from the configurations and the claims themselves. It keeps the hash that each part
-had when it was first declared: a part that is another one now needs an entry in ``changes`` with
-the hash that it has now, ``{"date": …, "what": …, "why": …, "parts": {name: hash}}``, written by
-hand (null for a part that was dropped). ``python -m toptail_paper.claims.declare`` writes
-the rest of the file.
+``declared.json`` holds the main settings, admissions and the criterion of every claim that these
+tasks decide, made from the configurations and the claims themselves. It keeps the hash that each
+part had when it was first declared: a part that is another one now needs an entry in ``changes``
+with the hash that it has now, ``{"date": …, "what": …, "why": …, "parts": {name: hash}}``, written
+by hand (null for a part that was dropped). ``python -m toptail_paper.claims.declare`` writes the
+rest of the file.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from toptail.io.files import sha256
 from toptail.io.json_files import write_json
 from toptail.lab.tasks.names import parse_name, published_recipe
 from toptail.lab.training.runs import digest
@@ -23,7 +24,15 @@ from toptail_paper.claims.claim import Claim
 from toptail_paper.claims.criteria import WEAK_MEANS
 from toptail_paper.claims.findings import INTERVALS, STATUSES
 from toptail_paper.claims.ledger import CLAIMS
-from toptail_paper.claims.reported import DECLARED, packaged
+from toptail_paper.claims.reported import (
+    ANT,
+    HUMANOID,
+    NAVIGATION,
+    POINT,
+    SOCCER,
+    packaged,
+)
+from toptail_paper.study.main_settings import MAIN_SETTINGS, OTHER_REWARD
 from toptail_paper.study.naming import PAPER_TASKS
 from toptail_paper.study.store import plain
 
@@ -40,17 +49,36 @@ EXCLUSION = (
     "through both. One that passes neither is reported as excluded with the numbers that exclude "
     "it, and its selection claims are not decided by it. It stays in the score semantics."
 )
-COLLECTION = (
-    "collected anew at the published size by the rules of OGBench's own collection, with the "
-    "low-level walkers of this package in place of OGBench's"
+COLLECTION = "collected anew at the published size by the rules of OGBench's own collection"
+SETTINGS = (
+    "A task whose data set is found by its fingerprint (results/settled/fingerprint_full_*.json: "
+    "within 0.05 of the paper's ten cells by the mean and by each of three seeds, and nearer than "
+    "other data) uses it. Where none is found, the main setting is OGBench's default data set of "
+    "the task, collected with walkers of the published recipe. The reward is -1/0 in the main "
+    "rows; TD-Q and hybrid with the reward 0/1 are further rows where a task lists them. Hybrid's "
+    "alpha is a share of the value's range, whatever the reward."
 )
+VARIANTS = (
+    "Runs of other settings are named variants. Those of November 2026 with the walkers of this "
+    "package and humanoidmaze-medium-navigate-v0 are the variant '2026-11 navigate, own walkers', "
+    "whose statuses the ledger keeps beside the main ones."
+)
+CHOSEN: Final[Mapping[str, str]] = {
+    POINT: "OGBench's default, medium and navigate: no fingerprint was found",
+    ANT: "OGBench's default, medium and navigate: no fingerprint was found",
+    HUMANOID: "giant and navigate, by fingerprint",
+    SOCCER: "OGBench's default, arena and navigate: no fingerprint was found",
+}
+"""Why each task has the data set that it has."""
+BODIES: Final[Mapping[str, tuple[str, ...]]] = {ANT: ("ant",), SOCCER: ("ant", "antball")}
+"""The walkers that collect a task's data, where they are of the published recipe."""
 
 
 def declared_claims() -> Iterator[tuple[str, Claim]]:
-    """Study and claim of every claim that a declared task decides."""
+    """Study and claim of every claim that a navigation task decides."""
     for study, claims in CLAIMS.items():
         for claim in claims:
-            if set(claim.criterion.tasks) & set(DECLARED):
+            if set(claim.criterion.tasks) & set(NAVIGATION):
                 yield study, claim
 
 
@@ -88,8 +116,9 @@ def _parts() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "rules", {"statuses": STATUSES, "intervals": INTERVALS, "weak": WEAK_MEANS}
     yield "seed policy", {"rule": SEED_POLICY}
     yield "admission", {"rule": EXCLUSION}
+    yield "main settings", {"rule": SETTINGS, "variants": VARIANTS}
     yield "training", _training()
-    for task in DECLARED:
+    for task in NAVIGATION:
         yield f"task {task}", _task(task)
     for study, claim in declared_claims():
         yield f"{study}/{claim.id}", _claim(claim)
@@ -119,7 +148,16 @@ def _training() -> dict[str, Any]:
         "gamma": RunConfig.gamma,
         "reward": RunConfig.reward,
         "critics": {name: full_size(name).settings() for name in declared},
+        "further": {label: labelled_settings(label) for label in OTHER_REWARD},
     }
+
+
+def labelled_settings(label: str) -> dict[str, Any]:
+    """Every field of a critic that is given by a label."""
+    from toptail_paper.study.training import TrainingSettings
+
+    run = TrainingSettings().critic(PAPER_TASKS[POINT], label)
+    return {"reward": run.reward, **run.build().settings()}
 
 
 def _task(task: str) -> dict[str, Any]:
@@ -129,15 +167,34 @@ def _task(task: str) -> dict[str, Any]:
     from toptail_paper.selection.deployment.config import DeploymentConfig
     from toptail_paper.semantics.config import SemanticsConfig
 
-    name = PAPER_TASKS[task]
+    main = MAIN_SETTINGS[task]
+    name = main.data
     recipe = published_recipe(parse_name(name))
     assert recipe is not None, name
     return {
-        "data": {"name": name, "how": COLLECTION, "seed": Collection.seed, **asdict(recipe)},
+        "data": {
+            "name": name,
+            "chosen": CHOSEN[task],
+            "how": COLLECTION,
+            "walkers": {body: _walker(body, main.walkers) for body in BODIES.get(task, ())}
+            or ("the package's own" if parse_name(name).walks else "none"),
+            "seed": Collection.seed,
+            **asdict(recipe),
+        },
+        "further_rows": list(main.also),
+        "two_heads": main.two_heads,
+        "deployed": main.deployment,
+        "rollout_queries_per_group": main.rollout_queries,
         "semantics": SemanticsConfig((name,)).described(),
         "selection": asdict(SelectionConfig.for_task(name)),
         "deployment": asdict(DeploymentConfig.for_task(name)),
     }
+
+
+def _walker(body: str, folder: Path | None) -> str:
+    assert folder is not None, body
+    actor = sha256(folder / body / "actor.safetensors")
+    return f"{body} of the published recipe, seed 0, {actor[:16]}"
 
 
 def main() -> None:

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from toptail_paper.claims.numbers import Interval, Number
 
 Status = Literal[
-    "seen", "depends", "not seen", "inconclusive", "other task", "true by construction"
+    *("seen", "depends", "not seen", "overstated", "inconclusive"),
+    *("other task", "true by construction"),
 ]
 
 STATUSES: Final[Mapping[Status, str]] = {
     "seen": "every part of the statement holds in the stored tables",
     "depends": "parts of it hold and parts of it fail; the comment names those that fail",
     "not seen": "parts of it fail, and none holds",
+    "overstated": "it is not seen as a whole, and numbers that the paper itself reports miss it, "
+    "rounding allowed for; the comment says what ours would make of it",
     "inconclusive": "no part fails, and the interval of at least one contains its limit",
     "other task": "it speaks of tasks that were not measured, and was measured on another",
     "true by construction": "it holds, and no score could have failed it as it was measured",
@@ -29,8 +32,10 @@ STATUSES: Final[Mapping[Status, str]] = {
 
 INTERVALS: Final = (
     "A condition holds if the whole 95 % interval of its number meets it, fails if the whole "
-    "interval misses it, and is open otherwise. The interval of a difference or a ratio is that "
-    "of two independent numbers. A number without an interval is compared by itself."
+    "interval misses it, and is open otherwise. The interval of a difference or a ratio of two "
+    "numbers of a task is that of their paired bootstrap replicates, with resamples shared across "
+    "critics; where a result has none, it is that of two independent numbers. A number without an "
+    "interval is compared by itself."
 )
 """The rule by which every statement is decided."""
 
@@ -57,6 +62,8 @@ class Finding:
     """What the interval is over: seeds, trajectories, queries, episodes."""
     on: str = ""
     """What the statement depends on, where its status is ``depends``."""
+    parts: Mapping[str, Answer] = field(default_factory=dict)
+    """Whether each part of the statement holds."""
 
 
 def from_parts(
@@ -93,7 +100,8 @@ def from_parts(
         ("there being no number", [n for n in left_open if n in without_number]),
     ):
         comment += f" Open, {why}: {', '.join(names)}." if names else ""
-    return Finding(status, x.mean, x.interval, comment, x.over, on if status == "depends" else "")
+    on = on if status == "depends" else ""
+    return Finding(status, x.mean, x.interval, comment, x.over, on, parts)
 
 
 def consistent(groups: Iterable[Mapping[str, Answer]]) -> bool:
@@ -137,6 +145,24 @@ def in_settings(finding: Finding, answers: Mapping[str, Answer], kind: str, on: 
     if disagree.get(finding.status):
         return replace(finding, status="depends", on=on)
     return finding
+
+
+def against_reported(finding: Finding, reported: Mapping[str, Answer], missed: str) -> Finding:
+    """The finding, or ``overstated`` where numbers that the paper itself reports fail a part.
+
+    ``reported`` says whether the paper's own numbers meet each part that they can answer, and
+    ``missed`` lists those that do not. A statement that is seen here stays seen.
+    """
+    if False not in reported.values():
+        return finding
+    text = f" The paper's own numbers miss it for {missed}."
+    if finding.status in ("depends", "not seen", "inconclusive"):
+        text += f" By ours it would be “{finding.status}”"
+        met = [finding.parts[part] for part, holds in reported.items()
+               if holds and part in finding.parts]  # fmt: skip
+        text += f"; where the paper's meet it, ours do in {met.count(True)} of {len(met)} parts."
+        finding = replace(finding, status="overstated", on="")
+    return replace(finding, comment=finding.comment + text)
 
 
 def on_its_tasks(finding: Finding, decided: Sequence[str], about: Sequence[str]) -> Finding:

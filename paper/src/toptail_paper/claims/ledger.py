@@ -26,9 +26,11 @@ from toptail_paper.claims.claims_selection import SELECTION
 from toptail_paper.claims.claims_semantics import CHECKS, ORDER
 from toptail_paper.claims.claims_semantics_search import SEARCH, STABILITY
 from toptail_paper.claims.findings import INTERVALS, STATUSES, Status, computable
+from toptail_paper.claims.grids import SETTLED
 from toptail_paper.claims.numbers import NotMeasuredError, Tables
-from toptail_paper.claims.reported import CRITICS, cells, packaged
+from toptail_paper.claims.reported import CRITICS, cells, packaged, published
 from toptail_paper.claims.scale import shortfalls
+from toptail_paper.study.replicates import REPLICATES, read_replicates
 from toptail_paper.study.results import note, read_scale
 
 CLAIMS: Mapping[str, tuple[Claim, ...]] = {
@@ -85,11 +87,35 @@ class ClaimEntry(TypedDict):
     """Where the declared experiments are that ask what is behind a disagreement."""
 
 
+class Round(TypedDict):
+    """One time that criteria were changed."""
+
+    date: str
+    """The day."""
+    when: str
+    """When that was, in words."""
+    criteria: dict[str, dict[str, dict[str, str]]]
+    """By study and claim: ``criterion`` and ``status`` before, and ``why`` it changed."""
+
+
 @cache
-def changed_criteria() -> dict[str, dict[str, dict[str, str]]]:
-    """By study and claim: ``criterion`` and ``status`` when first seen, and ``why`` it changed."""
-    content: dict[str, dict[str, dict[str, str]]] = packaged("changed.json")
+def changed_criteria() -> list[Round]:
+    """Every time that criteria were changed, the first one first."""
+    content: list[Round] = packaged("changed.json")
     return content
+
+
+def _changed(study: str, claim: str) -> str | None:
+    """What an entry says about earlier criteria; None where it has always had its own."""
+    found = [(each["when"], each["criteria"].get(study, {}).get(claim)) for each in
+             changed_criteria()]  # fmt: skip
+    texts = [
+        f"Criterion changed {when}. Before: {before['criterion']} ({before['status']}). "
+        f"Why: {before['why']}."
+        for when, before in found
+        if before
+    ]
+    return " ".join(texts) or None
 
 
 @cache
@@ -141,7 +167,7 @@ def _write_ledger(path: Path, study: str, short: Sequence[str]) -> list[ClaimEnt
         lines = "".join(f"- {words}\n" for words in short)
         text = f"Nothing is decided: this run is below the declared scale in\n\n{lines}"
     else:
-        results = stored_results(path)
+        results = {**stored_results(path), SETTLED: settled_grids()}
         run = run_of(read_json_if_exists(path / "record.json") or {})
         found, left_open = decide(CLAIMS[study], results, run, study)
         notes = NOTES[study](results) if study in NOTES else ""
@@ -159,14 +185,24 @@ def stored_results(folder: Path) -> dict[str, Mapping[str, Any]]:
     beside = (folder / f"{name}.json" for name in ("curves", "theory", "landscape"))
     files = [*entries(folder / "tables", "*.json"), *beside]
     found = {file.stem: read_json_if_exists(file) for file in files}
+    found[REPLICATES] = read_replicates(folder) or None
     return {name: x for name, x in found.items() if x is not None}
+
+
+@cache
+def settled_grids() -> dict[str, Any]:
+    """The stored grids of trainings by name; none where no results are stored."""
+    try:
+        home = published()
+    except InputError:
+        return {}
+    return {path.stem: read_json(path) for path in entries(home / SETTLED, "*.json")}
 
 
 def decide(
     claims: Iterable[Claim], tables: Tables, run: str, study: str = ""
 ) -> tuple[list[ClaimEntry], list[Claim]]:
     """The entries of ``claims.json`` that the tables decide, in order, and the claims left open."""
-    changed = changed_criteria().get(study, {})
     settled = settled_questions().get(study, {})
     found: list[ClaimEntry] = []
     left_open: list[Claim] = []
@@ -176,7 +212,6 @@ def decide(
         except NotMeasuredError:
             left_open.append(claim)
             continue
-        before = changed.get(claim.id)
         questions = settled.get(claim.id, []) if finding.status not in NO_QUESTION else []
         places = ", ".join(f"docs/results/settled.md#{question}" for question in questions)
         found.append(
@@ -192,10 +227,7 @@ def decide(
                 "run": run,
                 "comment": finding.comment,
                 "also": list(claim.also),
-                "changed": "Criterion changed after the result was seen. Before: "
-                "{criterion} ({status}). Why: {why}.".format(**before)
-                if before
-                else None,
+                "changed": _changed(study, claim.id),
                 "settled": f"Experiments behind it: {places}." if places else None,
             }
         )

@@ -17,6 +17,7 @@ from toptail.io.json_files import read_json_if_exists, write_json
 from toptail_paper.claims.claim import Claim
 from toptail_paper.claims.claims_selection import MAIN
 from toptail_paper.claims.findings import INTERVALS, Answer, Status, count_seen
+from toptail_paper.claims.grids import SETTLED
 from toptail_paper.claims.ledger import (
     CLAIMS,
     ClaimEntry,
@@ -27,6 +28,7 @@ from toptail_paper.claims.ledger import (
     quoted_places,
     quoted_sentences,
     run_of,
+    settled_grids,
     status_text,
     stored_results,
     write_text,
@@ -43,6 +45,7 @@ HOLDS: Final[Mapping[Status, Answer]] = {
     "seen": True,
     "true by construction": True,
     "not seen": False,
+    "overstated": False,
     "inconclusive": None,
     "other task": None,
 }
@@ -62,7 +65,7 @@ def write_across(out: Path, folders: Iterable[Path]) -> list[TasksEntry]:
     """Store ``claims.json`` and ``claims.md`` over the tasks of several folders; its entries."""
     by_task: dict[str, tuple[Tables, str]] = {}
     for folder in folders:
-        tables = stored_results(folder)
+        tables = {**stored_results(folder), SETTLED: settled_grids()}
         task = next(iter(tables.get(MAIN, {}).get("rows", {})), None)
         if task in by_task:
             raise InputError(
@@ -126,6 +129,8 @@ def _status(entries: Sequence[ClaimEntry]) -> tuple[Status, str | None]:
     alike = len(statuses) == 1
     if alike and len(on) < 2:
         return entries[0]["status"], entries[0]["depends_on"]
+    if "overstated" in statuses:  # whatever the tasks say, the paper's own numbers miss it
+        return "overstated", None
     holds = statuses & {"seen", "true by construction", "depends"}
     if statuses & {"not seen", "depends"}:
         both = " and ".join([*on, *([] if alike or TASK in on else [TASK])])

@@ -3,7 +3,8 @@
 `each`, `curve`, `seed_curve`, `spread` look numbers up; `ratio`, `less`, `paired`, `most` and
 `least` make numbers of them. All of these are about one task at a time and raise
 `NotMeasuredError` where the stored results do not hold what they need. An interval is the table's
-own, or one over training seeds where the table has none; `Number.over` says which.
+own, or one over training seeds where the table has none; `Number.over` says which. A difference or
+a ratio of two numbers of one task is paired where bootstrap replicates of both are stored.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from typing import Any
 import numpy as np
 from scipy.special import fdtri, stdtrit
 
+from toptail.stats import percentile_interval
+from toptail.stats.best_of_k import Floats
+from toptail_paper.study.replicates import REPLICATES, key_of
+
 Interval = tuple[float, float]
 Tables = Mapping[str, Mapping[str, Any]]
 """Stored results by name: ``tables/NAME.json`` as NAME, and curves, theory and landscape."""
@@ -27,6 +32,18 @@ RESAMPLED: Mapping[str, str] = {
     "support-decomposition": "queries",
 }
 """What the intervals of a stored table are over, where that is not whole trajectories."""
+UNBOUNDED = 1e12
+"""What a replicate of a ratio is where its reference is not above zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Replicates:
+    """Bootstrap replicates of a number."""
+
+    draws: Floats
+    """One value for each resample ``[resamples]``."""
+    task: str
+    """The task whose trajectories were resampled; all its numbers share the resamples."""
 
 
 class NotMeasuredError(LookupError):
@@ -45,6 +62,8 @@ class Number:
     """The value of each seed."""
     over: str = ""
     """What the interval is over; empty where there is none."""
+    replicates: Replicates | None = field(default=None, compare=False, repr=False)
+    """Its bootstrap replicates, where they are stored."""
 
     @property
     def missing(self) -> bool:
@@ -74,7 +93,12 @@ class Number:
         return self.interval
 
     def minus(self, other: Number) -> Number:
-        """Paired difference over the seeds that both have, with its interval over seeds."""
+        """Paired difference over the seeds that both have, with its interval over seeds.
+
+        Numbers without seeds, as the paper reports them, are subtracted as they are.
+        """
+        if not self.seeds and not other.seeds:
+            return difference(self, other)
         return from_seeds(
             {s: v - other.seeds[s] for s, v in self.seeds.items() if s in other.seeds}
         )
@@ -83,6 +107,8 @@ class Number:
 def from_seeds(values: Mapping[str, float]) -> Number:
     """Mean of one number per seed, with its interval over seeds."""
     numbers = list(values.values())
+    if not numbers:
+        raise NotMeasuredError("values of seeds")
     interval = seed_interval(numbers)
     return Number(float(np.mean(numbers)), interval, values, SEEDS if interval else "")
 
@@ -121,12 +147,15 @@ def number(tables: Tables, table: str, task: str, row: str, metric: str) -> Numb
             replace(from_seeds(seeds), mean=float(cell["mean"])) if seeds else Number(cell["mean"])
         )
     over = RESAMPLED.get(table, TRAJECTORIES)
-    return Number(float(cell["mean"]), (low, high), seeds, over)
+    draws = tables.get(REPLICATES, {}).get(task, {}).get(key_of(table, row, metric))
+    replicates = None if draws is None else Replicates(draws, task)
+    return Number(float(cell["mean"]), (low, high), seeds, over, replicates)
 
 
 def seeded(tables: Tables, table: str, task: str, row: str, metric: str) -> Number:
-    """Look up a cell as a number with its interval over seeds."""
-    return from_seeds(number(tables, table, task, row, metric).seeds)
+    """Look up a cell as a number with its interval over seeds; as it is where it has no seeds."""
+    cell = number(tables, table, task, row, metric)
+    return from_seeds(cell.seeds) if cell.seeds else cell
 
 
 Named = dict[str, Number]
@@ -298,16 +327,22 @@ def times(x: float, reference: float) -> float:
 
 
 def quotient(x: Number, reference: Number) -> Number:
-    """How many times the reference, with the interval of a ratio of independent numbers.
+    """How many times the reference, with the paired interval where replicates of both are stored.
 
-    The ends solve for the ratio r at which x − r·reference, by `difference`, just reaches zero
-    (Donner and Zou, 2012). Unbounded where the reference's interval reaches zero.
+    Otherwise the interval is that of independent numbers: its ends solve for the ratio r at which
+    x − r·reference, by `difference`, just reaches zero (Donner and Zou, 2012). Unbounded where the
+    reference's interval reaches zero.
     """
     mean = times(x.mean, reference.mean)
     if x.interval is None or reference.interval is None or not math.isfinite(mean):
         return Number(mean)
     if reference.interval[0] <= 0:
         return Number(mean, (-math.inf, math.inf), over=_both(x, reference))
+    if (draws := _shared(x, reference)) is not None:
+        top, bottom = draws
+        known = bottom > 0
+        shares = np.where(known, top / np.where(known, bottom, 1.0), np.copysign(UNBOUNDED, top))
+        return _paired(mean, shares, x, reference)
     product = x.mean * reference.mean
 
     def end(mine: float, sign: int) -> float:
@@ -322,22 +357,47 @@ def quotient(x: Number, reference: Number) -> Number:
 
 
 def difference(x: Number, y: Number) -> Number:
-    """Difference of two numbers, with the interval of independent ones where both have one.
+    """Difference of two numbers, with the paired interval where replicates of both are stored.
 
-    Distances from mean to end add in squares (Newcombe, 1998). For numbers that rise and fall
-    together, as on the same pools, this is wider than need be.
+    Otherwise the interval is that of independent numbers: distances from mean to end add in
+    squares (Newcombe, 1998). For numbers that rise and fall together, as on the same pools, this
+    is wider than need be.
     """
     mean = x.mean - y.mean
     if x.interval is None or y.interval is None:
         return Number(mean)
+    if (draws := _shared(x, y)) is not None:
+        return _paired(mean, draws[0] - draws[1], x, y)
     down = math.hypot(x.mean - x.low, y.high - y.mean)
     up = math.hypot(x.high - x.mean, y.mean - y.low)
     return Number(mean, (mean - down, mean + up), over=_both(x, y))
 
 
+def _shared(x: Number, y: Number) -> tuple[Floats, Floats] | None:
+    """The replicates of two numbers from the same resamples; None where there are none."""
+    if x.replicates is None or y.replicates is None or x.replicates.task != y.replicates.task:
+        return None
+    count = min(len(x.replicates.draws), len(y.replicates.draws))
+    return x.replicates.draws[:count], y.replicates.draws[:count]
+
+
+def _paired(mean: float, draws: Floats, x: Number, y: Number) -> Number:
+    """A number of two that share their resamples, with its percentile interval."""
+    assert x.replicates is not None
+    low, high = percentile_interval(draws, 0.95)
+    over = f"{_joined(x, y)}, paired"
+    replicates = Replicates(draws, x.replicates.task)
+    return Number(mean, (float(low), float(high)), over=over, replicates=replicates)
+
+
+def _joined(x: Number, y: Number) -> str:
+    """What the intervals of two numbers are over."""
+    return " and ".join(dict.fromkeys(each.over.removesuffix(", paired") for each in (x, y)))
+
+
 def _both(x: Number, y: Number) -> str:
     """What the interval of two numbers is over, which are taken as independent."""
-    return f"{' and '.join(dict.fromkeys((x.over, y.over)))}, both numbers as independent"
+    return f"{_joined(x, y)}, both numbers as independent"
 
 
 def spread_ratio(x: Number, y: Number) -> Number:
@@ -356,11 +416,12 @@ def spread_ratio(x: Number, y: Number) -> Number:
 def shifted(x: Number, by: float) -> Number:
     """The number and its interval moved by a constant."""
     ends = None if x.interval is None else (x.interval[0] + by, x.interval[1] + by)
-    return replace(x, mean=x.mean + by, interval=ends)
+    moved = x.replicates and Replicates(x.replicates.draws + by, x.replicates.task)
+    return replace(x, mean=x.mean + by, interval=ends, replicates=moved)
 
 
 def less(top: Numbers, bottom: Numbers, what: str = "Differences") -> Numbers:
-    """Differences of numbers that are taken as independent."""
+    """Differences of numbers, paired where their replicates are stored."""
     return _combined(top, bottom, difference, what)
 
 
@@ -373,6 +434,8 @@ def seed_gap(top: Numbers, bottom: Numbers) -> Numbers:
     """The lowest seed less the highest seed of the other: above zero where no seeds overlap."""
 
     def gap(x: Number, y: Number) -> Number:
+        if not x.seeds or not y.seeds:
+            raise NotMeasuredError("values of seeds")
         return Number(min(x.seeds.values()) - max(y.seeds.values()))
 
     return _combined(top, bottom, gap, "")

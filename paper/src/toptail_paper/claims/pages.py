@@ -15,7 +15,8 @@ from typing import Any, Final
 from toptail.io.json_files import read_json
 from toptail_paper.claims.ledger import changed_criteria, counted, markdown_table, write_text
 from toptail_paper.claims.ledger_over_tasks import seen_on_tasks
-from toptail_paper.claims.published import all_cells, published, summary
+from toptail_paper.claims.published import all_cells, summary
+from toptail_paper.claims.reported import published
 
 ROOT: Final = Path(__file__).parents[4]
 PAGES: Final = (ROOT / "README.md", ROOT / "paper" / "docs" / "results" / "ledger.md")
@@ -92,15 +93,34 @@ def changed() -> str:
         name: {e["id"]: " on ".join(filter(None, (e["status"], e["depends_on"]))) for e in found}
         for name, found in ((name, ledger(name)) for name in EVERY)
     }
-    by_study = changed_criteria()
-    of = [f"{len(by_study[n])} of {len(statuses[n])} in {LEDGERS[n]}" for n in EVERY]
-    rows = [
-        [f"`{claim}`", before["criterion"], before["status"], statuses[name][claim], before["why"]]
-        for name in EVERY
-        for claim, before in by_study[name].items()
+    text = _wrapped(change_counts())
+    for each in changed_criteria():
+        by_study = each["criteria"]
+        of = [f"{len(by_study[n])} of {len(statuses[n])} in {LEDGERS[n]}" for n in EVERY]
+        rows = [
+            [f"`{claim}`", x["criterion"], x["status"], statuses[name][claim], x["why"]]
+            for name in EVERY
+            for claim, x in by_study[name].items()
+        ]
+        head = ["entry", "criterion before", "status before", "status now", "why it changed"]
+        lead = _wrapped(f"{each['date']}, {each['when']}: {', '.join(of)}.")
+        text += f"\n{lead}\n{markdown_table(head, rows)}"
+    return text
+
+
+def change_counts() -> str:
+    """How many criteria were changed, and how often."""
+    rounds = [
+        {(study, claim) for study, claims in each["criteria"].items() for claim in claims}
+        for each in changed_criteria()
     ]
-    head = ["entry", "criterion before", "status before", "status now", "why it changed"]
-    return _wrapped(f"Changed: {', '.join(of)}.") + "\n" + markdown_table(head, rows)
+    every = sum(len(ledger(name)) for name in EVERY)
+    times = ", ".join(f"{len(ids)} {each['when']}" for ids, each in
+                      zip(rounds, changed_criteria(), strict=True))  # fmt: skip
+    return (
+        f"{len(set.union(*rounds))} of {every} criteria are other ones than when their result was "
+        f"first seen: {times}."
+    )
 
 
 PARTS: Final[Mapping[str, Callable[[], str]]] = {

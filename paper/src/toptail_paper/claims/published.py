@@ -9,22 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from toptail.errors import InputError, option
 from toptail.io.files import entries
 from toptail.io.json_files import read_json, read_json_if_exists
 from toptail_paper.claims.ledger import markdown_table, tally, write_text
-from toptail_paper.claims.reported import EIGHT, WITHOUT_CELLS, cells, labels, packaged
+from toptail_paper.claims.reported import (
+    EIGHT,
+    WITHOUT_CELLS,
+    cells,
+    labels,
+    packaged,
+    published,
+)
 from toptail_paper.claims.scale import stated
 from toptail_paper.study.compare import Comparison
 from toptail_paper.study.results import read_scale, scale_rows
 from toptail_paper.study.study import study_in
-
-SHIPPED: Final = "published"
-"""Folder of the stored results inside an installed package."""
 
 
 @dataclass(frozen=True)
@@ -63,19 +66,6 @@ def find_exhibit(word: str) -> Exhibit:
             return each
     known = ", ".join(f"{each.label} ({each.name})" for each in exhibits())
     raise InputError(f"'{word}' is no table or figure of the paper: {known}.")
-
-
-@cache
-def published() -> Path:
-    """Where the stored results lie: inside the installed package, or in this checkout."""
-    package = Path(str(files("toptail_paper")))
-    for folder in (package / SHIPPED, package.parents[1] / "results"):
-        if folder.is_dir():
-            return folder
-    raise InputError(
-        "This installation has no stored results: install toptail from its wheel, or work in a "
-        "checkout of its repository."
-    )
 
 
 def require_own(folder: Path, *, copied: bool = False) -> None:

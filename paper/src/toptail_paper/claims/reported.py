@@ -9,7 +9,10 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
+
+from toptail.errors import InputError
 
 TDQ = ("tdq",)
 RANKERS = ("raw", "cosine")
@@ -28,6 +31,25 @@ EIGHT = (*NAVIGATION, *MANIPULATION)
 
 MAZE_JUDGES = ("exact", "euclidean")
 """Judges that know PointMaze's shortest ways; a claim asks the first that is stored."""
+CONTINUOUS = "exact_continuous"
+"""The exact judge without rounding to whole steps, which limits on tau_b are put to."""
+
+
+SHIPPED: Final = "published"
+"""Folder of the stored results inside an installed package."""
+
+
+@cache
+def published() -> Path:
+    """Where the stored results lie: inside the installed package, or in this checkout."""
+    package = Path(str(files("toptail_paper")))
+    for folder in (package / SHIPPED, package.parents[1] / "results"):
+        if folder.is_dir():
+            return folder
+    raise InputError(
+        "This installation has no stored results: install toptail from its wheel, or work in a "
+        "checkout of its repository."
+    )
 
 
 def packaged(name: str) -> Any:

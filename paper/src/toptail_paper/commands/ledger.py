@@ -28,7 +28,8 @@ class Ledger:
         """Decide the ledgers and print the counts."""
         from toptail_paper.claims import annotate, counted, write_across
         from toptail_paper.claims.ledger_over_tasks import STUDY
-        from toptail_paper.claims.published import published, summary, write_cells
+        from toptail_paper.claims.published import summary, write_cells
+        from toptail_paper.claims.reported import published
         from toptail_paper.study.study import study_in
 
         out = published() if self.out is None else self.out

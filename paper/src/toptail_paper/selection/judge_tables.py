@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from toptail.lab.judges.reference import admission
+from toptail.pools import JudgedPicks
 from toptail.stats import kendall_tau_b, spearman, wilson
 from toptail_paper.selection.files import CRITERIA, REFERENCE
 from toptail_paper.selection.load import NO_SEED, TaskSelection
@@ -17,6 +18,7 @@ from toptail_paper.selection.rollout_data import RANDOM, TRAINING_SEED, agreemen
 from toptail_paper.selection.specs import TABLES
 from toptail_paper.study.naming import TRIVIAL, is_circular
 from toptail_paper.study.tables import StoredCell, cell, with_more
+from toptail_paper.triples.bootstrap import TrajectoryBootstrap
 
 ROLLOUTS = "rollouts"
 """The simulator in the table of judges."""
@@ -55,6 +57,30 @@ def rollout_cells(
                 "queries": row["queries"],
             }
     return found
+
+
+def rollout_draws(
+    picks: JudgedPicks, cells: Mapping[str, StoredCell], resamples: int
+) -> dict[str, StoredCell]:
+    """The cells of `rollout_cells` with bootstrap replicates, which all selectors share.
+
+    Repetitions are averaged within a query, and whole clusters of queries are resampled.
+    """
+    if picks.design:  # chances of judging weigh the picks: no plain mean
+        return dict(cells)
+    shape = len(picks.query), len(picks.selector)
+    place = picks.query_at * shape[1] + picks.selector_at
+    total, count = (np.bincount(place, x, shape[0] * shape[1]) for x in (picks.value, None))
+    means = np.where(count > 0, total / np.maximum(count, 1), np.nan).reshape(shape)
+    labels = np.arange(shape[0]) if picks.cluster is None else picks.cluster.to_pylist()
+    resampled = Resampled(TrajectoryBootstrap(labels, np.random.default_rng(0), resamples))
+    at = {str(name): place for place, name in enumerate(picks.selector.to_pylist())}
+    return {
+        name: with_more(
+            entry, draws=resampled.mean(means[:, at[name]] - means[:, at[RANDOM]]).draws
+        )
+        for name, entry in cells.items()
+    }
 
 
 def agreement_cells(data: TaskSelection) -> dict[str, StoredCell]:

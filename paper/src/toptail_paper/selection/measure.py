@@ -157,8 +157,15 @@ class Resampled:
         regret = top - self.mean(judged.value[:, at], keep)
         return regret / (top - self.mean(judged.random, keep))
 
-    def cell(self, by_seed: Mapping[int, Estimate], **more: Any) -> StoredCell:
-        """A table's cell: every seed, their mean, and the interval of the mean over queries."""
-        low, high = seed_mean(list(by_seed.values())).interval(LEVEL)
+    def cell(
+        self, by_seed: Mapping[int, Estimate], *, replicates: bool = True, **more: Any
+    ) -> StoredCell:
+        """A table's cell: every seed, their mean, and the interval of the mean over queries.
+
+        With the bootstrap replicates of the mean, unless they are not asked for.
+        """
+        mean = seed_mean(list(by_seed.values()))
+        low, high = mean.interval(LEVEL)
         points = {seed: float(estimate.point) for seed, estimate in by_seed.items()}
-        return with_more(cell(points, (float(low), float(high))), **more)
+        kept = {"draws": mean.draws} if replicates else {}
+        return with_more(cell(points, (float(low), float(high))), **kept, **more)

@@ -81,13 +81,18 @@ class MeasuredPicks:
         for judge in self.data.judges:
             marks = {"circular": True} if judge == REFERENCE and is_circular(name) else {}
             for group, keep in self.data.slices.items():
-                for name_, cell_ in self._judged_cells(judge, columns, keep).items():
+                cell_of = partial(self.means.cell, replicates=not group)
+                for name_, cell_ in self._judged_cells(judge, columns, keep, cell_of).items():
                     metric = SelectionMetric(name_, self.data.size, judge, group)
                     cells[str(metric)] = with_more(cell_, **marks)
         return cells
 
     def _judged_cells(
-        self, judge: str, columns: Mapping[int, str], keep: Mask
+        self,
+        judge: str,
+        columns: Mapping[int, str],
+        keep: Mask,
+        cell_of: Callable[..., StoredCell],
     ) -> dict[str, StoredCell]:
         parts = {seed: self.judged[judge, column] for seed, column in columns.items()}
         means = self.means
@@ -95,9 +100,9 @@ class MeasuredPicks:
         regret = {seed: means.regret(part, keep) for seed, part in parts.items()}
         undefined = sum(int(np.isnan(part.tau_b[keep]).sum()) for part in parts.values())
         return {
-            "tau_b": means.cell(tau, **({"undefined": undefined} if undefined else {})),
-            "nregret": means.cell(regret),
-            "pool_nregret": means.cell(
+            "tau_b": cell_of(tau, **({"undefined": undefined} if undefined else {})),
+            "nregret": cell_of(regret),
+            "pool_nregret": cell_of(
                 {seed: means.mean(part.pool_regret, keep) for seed, part in parts.items()}
             ),
         }
@@ -320,7 +325,9 @@ class _Split:
         fixed = {seed: self._fixed(x, own) for seed, x in scores.items()}
         pooled = {seed: self._pooled(x, own) for seed, x in scores.items()}
         return {
-            f"{start}{term}": self.measured.means.cell({s: x[term] for s, x in terms.items()})
+            f"{start}{term}": self.measured.means.cell(
+                {s: x[term] for s, x in terms.items()}, replicates=False
+            )
             for start, terms in (("", fixed), (POOLED, pooled))
             for term in SearchError._fields
         }

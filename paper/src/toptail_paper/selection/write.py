@@ -18,7 +18,12 @@ from toptail.pools import ScoredPools
 from toptail.progress import Tick, no_tick
 from toptail.results import write_report
 from toptail_paper.selection.files import REFERENCE
-from toptail_paper.selection.judge_tables import deployment_table, judges_table, rollout_cells
+from toptail_paper.selection.judge_tables import (
+    deployment_table,
+    judges_table,
+    rollout_cells,
+    rollout_draws,
+)
 from toptail_paper.selection.load import TaskSelection, read_selection
 from toptail_paper.selection.planned_rollouts import audit_planned
 from toptail_paper.selection.rollout_data import RANDOM
@@ -136,6 +141,8 @@ def write_results(
     audits = write_audits(data, resamples)
     gains = None if data.rollouts is None else data.rollouts.gains()
     deltas = rollout_cells(audits.get("rollouts"), gains)
+    if data.picks is not None:
+        deltas = rollout_draws(data.picks, deltas, resamples)
     judges = judges_table(data, measured.means, deltas)
     admitted = judges["statuses"].get(REFERENCE, {}).get("admitted", False)
     tables: dict[str, dict[str, Any] | None] = {

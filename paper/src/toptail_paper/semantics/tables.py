@@ -14,7 +14,7 @@ from toptail_paper.semantics.config import EXCLUSIONS, ORACLE, SemanticsConfig
 from toptail_paper.semantics.measure import CURSE, Estimates, MeasuredTask
 from toptail_paper.semantics.specs import LEARNED, TABLES
 from toptail_paper.study.naming import is_circular, scorer_name
-from toptail_paper.study.tables import Rows, StoredCell, estimate_cell
+from toptail_paper.study.tables import Rows, StoredCell, replicated_cell
 from toptail_paper.triples.bootstrap import seed_mean
 
 RETRIEVAL = ("auc", "hard_negative_auc", "recall_1", "recall_5", "same_trajectory", "nearer_goal")
@@ -71,7 +71,7 @@ def _rows(measured: Iterable[MeasuredTask], metrics: Mapping[str, str] | Sequenc
 
 
 def _cells(metrics: Mapping[str, Estimates]) -> dict[str, StoredCell]:
-    return {metric: estimate_cell(seeds) for metric, seeds in metrics.items() if seeds}
+    return {metric: replicated_cell(seeds) for metric, seeds in metrics.items() if seeds}
 
 
 def _main(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def _readout(measured: Sequence[MeasuredTask]) -> dict[str, Any]:
             for name in ("tau", *stored):
                 read = deployed if name == "tau" else name.removeprefix("readout/")
                 critic = f"{scorer}_trained/{READOUTS.get(read, read)}"
-                row[critic] = {"tau": estimate_cell(task.seeds(scorer, name))}
+                row[critic] = {"tau": replicated_cell(task.seeds(scorer, name))}
     notes = ["The deployed score of each training stands first; the others read the same network."]
     caption = "Training and readout: Kendall's tau_b with γ^d of each readout of each training"
     return TABLES["readout"].table(caption, rows, notes)
@@ -245,7 +245,7 @@ def _judge_rows(task: MeasuredTask, config: SemanticsConfig) -> dict[str, dict[s
         judge, _, other = name.partition("/")
         seed = str(config.oracle_seed) if ORACLE in (judge, other) else "none"
         metric = f"spearman_{other}" if other else "spearman"
-        rows.setdefault(judge, {})[metric] = estimate_cell({seed: estimate})
+        rows.setdefault(judge, {})[metric] = replicated_cell({seed: estimate})
     return rows
 
 
@@ -257,8 +257,8 @@ def _diffusion(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dic
             means = {s: seed_mean(list(e.values())) for s, e in models.items() if e}
             if means:
                 rows.setdefault(task.task.key, {})[scorer] = {
-                    "nregret_oracle_data": estimate_cell(task.seeds(scorer, "nregret_oracle")),
-                    "nregret_oracle_diffusion": estimate_cell(means),
+                    "nregret_oracle_data": replicated_cell(task.seeds(scorer, "nregret_oracle")),
+                    "nregret_oracle_diffusion": replicated_cell(means),
                 }
     gaps = {
         task.task.key: {str(seed): gap for seed, gap in task.task.loss_gaps.items()}

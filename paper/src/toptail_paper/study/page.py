@@ -24,6 +24,7 @@ STATUSES: Final = ("seen", "depends", "not seen")
 
 RARER: Final[Mapping[str, str]] = {
     "inconclusive": "no part fails, and the interval of at least one contains its limit",
+    "overstated": "numbers that the paper itself reports miss it, and it is not seen here",
     "other task": "it speaks of tasks that were not measured, and was measured on another",
     "true by construction": "it holds, and no score could have failed it as it was measured",
 }

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, Required, TypeAlias, TypedDict, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.io.files import entries
@@ -23,6 +24,7 @@ from toptail.report.table import Table as ShownTable
 from toptail.stats.resample import Estimate
 from toptail_paper.study.compare import Comparison
 from toptail_paper.study.naming import in_order, scorer_name
+from toptail_paper.study.replicates import REPLICATES, split_tables, write_replicates
 from toptail_paper.triples.bootstrap import LEVEL, seed_mean
 
 
@@ -63,6 +65,8 @@ class StoredCell(TypedDict, total=False):
     """What to do where it does not."""
     selector: str
     """Whose number it is, where it is the worst of several."""
+    draws: NDArray[Any]
+    """Bootstrap replicates of the mean, which `write_tables` stores in a file apart."""
 
 
 Rows: TypeAlias = dict[str, dict[str, dict[str, StoredCell]]]
@@ -226,6 +230,13 @@ def estimate_cell(by_seed: Mapping[int, Estimate] | Mapping[str, Estimate]) -> S
     return cell(points, (float(low), float(high)))
 
 
+def replicated_cell(by_seed: Mapping[int, Estimate] | Mapping[str, Estimate]) -> StoredCell:
+    """The same with the bootstrap replicates of the mean over seeds."""
+    finite = [e for e in by_seed.values() if np.isfinite(e.point)]
+    entry = estimate_cell(by_seed)
+    return with_more(entry, draws=seed_mean(finite).draws) if finite else entry
+
+
 def curve_cell(by_seed: Mapping[int, Estimate] | Mapping[str, Estimate]) -> dict[str, Any]:
     """Mean, standard deviation, interval of the mean, and every seed, each over K."""
     low, high = seed_mean(list(by_seed.values())).interval(LEVEL)
@@ -248,8 +259,11 @@ def write_tables(folder: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
     """Write every table as ``NAME.json`` and delete those of an earlier call that are none now.
 
     Claims are decided from what the folder holds, so a table whose numbers are gone must go, too.
+    Bootstrap replicates of cells go to the folder ``replicates`` beside this one.
     """
-    for name, content in tables.items():
+    clean, replicates = split_tables(tables)
+    write_replicates(folder.parent / REPLICATES, replicates)
+    for name, content in clean.items():
         write_json(folder / f"{name}.json", content)
     for path in entries(folder, "*.json"):
         if path.stem not in tables:

@@ -111,7 +111,9 @@ class Heads(CosineContrast):
     """A cosine critic with a TD head q_td(phi_hat, psi_hat) on its encoders."""
 
     alpha: float = 1.0
-    """Weight of f_cos in the sum Q_hybrid."""
+    """Weight of f_cos in the sum Q_hybrid, as a share of the value's range."""
+    value_range: float = 1.0
+    """How far apart the largest and the smallest value are: what alpha is a share of."""
     td_weight: float = 1.0
     """Weight of the TD loss in the sum with the contrastive one."""
 
@@ -125,8 +127,13 @@ class Heads(CosineContrast):
         """Each member's TD scalar for matching rows of length 1: [members, ...]."""
 
     def q_hybrid(self, params: Params, units: Embeddings) -> jax.Array:
-        """Each member's q_td + alpha f_cos for matching rows of length 1: [members, ...]."""
-        return self.q_td(params, units) + self.alpha * inner(units.phi, units.psi)
+        """Each member's q_td plus the weighted f_cos for matching rows of length 1: [members, ...].
+
+        Both are in the units of the value: a cosine lies in [-1, 1], a value of the reward -1/0
+        between -1 / (1 - gamma) and 0.
+        """
+        weight = self.alpha * self.value_range
+        return self.q_td(params, units) + weight * inner(units.phi, units.psi)
 
     def scalars(self) -> Mapping[str, Scalar]:
         """The embeddings' scalars, the TD scalar, and the sum, of embeddings of any length."""

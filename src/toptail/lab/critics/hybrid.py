@@ -30,6 +30,8 @@ ENTRY = Entry(
 class Hybrid(BellmanHeads):
     """Contrast on f_cos, plus IQL on Q_hybrid = q_td(phi_hat, psi_hat) + alpha f_cos.
 
+    alpha is a share of the value's range, which is 1 for the reward 0/1 and 1 / (1 - gamma) for
+    -1/0: with either reward, alpha = 1 gives f_cos as much weight as the whole value.
     Selection maximizes f_cos alone; q_td and Q_hybrid are available as readouts.
     """
 

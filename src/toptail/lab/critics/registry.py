@@ -314,14 +314,14 @@ def full_size(
     ``td_weight`` is the weight of the Bellman loss in critics that add it to a contrastive one. By
     default the TD error is measured in units of the value's range, which is 1 / (1 - gamma) for
     the reward -1/0 and 1 for 0/1: otherwise, with -1/0, the Bellman loss is ten thousand times
-    larger and leaves nothing of the contrastive one.
+    larger and leaves nothing of the contrastive one. A cosine that is added to a value is in the
+    same units (``alpha``): otherwise it is a hundredth of what it is with 0/1.
     """
     for setting in settings.keys() - _known():
         raise InputError(f"No critic has a setting '{setting}'.")
-    if td_weight is None:
-        gamma = settings.get("gamma", 0.99)
-        td_weight = (1.0 - gamma) ** 2 if reward == "-1/0" else 1.0
-    return with_settings(load(name)(), {**settings, "td_weight": td_weight})
+    width = 1.0 - settings.get("gamma", 0.99) if reward == "-1/0" else 1.0
+    units = {"value_range": 1.0 / width, "td_weight": width**2 if td_weight is None else td_weight}
+    return with_settings(load(name)(), {**units, **settings})
 
 
 @cache

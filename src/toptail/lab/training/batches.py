@@ -116,7 +116,7 @@ def _snapshot(step: int, seeds: list[int], params: Params, info: Info) -> Snapsh
 
 NUMBERS: Final = frozenset(
     {"temperature", "alpha", "td_weight", "positive_weight", "expectile", "gamma"}
-    | {"positive_gamma", "current", "future", "learning_rate"}
+    | {"value_range", "positive_gamma", "current", "future", "learning_rate"}
 )
 """Settings whose value may differ within a batch."""
 

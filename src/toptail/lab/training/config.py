@@ -274,7 +274,7 @@ class RunOptions(RunSize):
     positive_weight: float | None = None
     """How often a positive counts in binary NCE, where a negative counts once; default 1."""
     alpha: float | None = None
-    """Weight of f_cos in Q_hybrid; default 1."""
+    """Weight of f_cos in Q_hybrid, as a share of the value's range; default 1."""
     td_weight: float | None = None
     """Weight of the Bellman loss added to a contrastive one; default by the value's range."""
     reward: Literal["-1/0", "0/1"] | None = None
