@@ -33,6 +33,7 @@ from toptail_paper.semantics.temperature import temperature_table
 from toptail_paper.study import ideals as study_ideals
 from toptail_paper.study.ideals import PointIdeals
 from toptail_paper.study.naming import drawn, scorer_name
+from toptail_paper.study.replicates import split_tables
 from toptail_paper.study.store import RunFolder
 from toptail_paper.triples.bootstrap import seed_mean
 from toptail_paper.triples.retrieval import retrieval_auc
@@ -41,13 +42,12 @@ from toptail_paper.triples.value_order import ordering
 
 TASK = navigation()
 MEASURED = measure_all([TASK, manipulation()], CONFIG)
-TABLES = all_tables(MEASURED, CONFIG)
+TABLES, REPLICATES = split_tables(all_tables(MEASURED, CONFIG))
 GAMMA = world.GAMMA
 
 
 def cell(name: str, scorer: str, metric: str, task: str = "PointMaze") -> Any:
-    found = TABLES[name]["rows"][task][scorer][metric]
-    return {key: value for key, value in found.items() if key != "draws"}
+    return TABLES[name]["rows"][task][scorer][metric]
 
 
 def test_an_exact_critic() -> None:
@@ -99,6 +99,8 @@ def test_cells_equal_direct_calls() -> None:
     assert stored["std"] == pytest.approx(np.std(points, ddof=1))
     assert (stored["low"], stored["high"]) == (low, high)
     assert low < stored["mean"] < high
+    kept = REPLICATES["PointMaze"]["main/noise/tau"]
+    np.testing.assert_array_equal(kept, np.mean([e.draws for e in direct], axis=0))
     auc = [float(retrieval_auc(TASK.triples, f"noise@{s}", bootstrap).point) for s in (42, 43)]
     assert cell("retrieval", "noise", "auc")["mean"] == pytest.approx(np.mean(auc))
     regret = [

@@ -363,6 +363,8 @@ class Criterion:
         What the paper does not report, or reports without what a part needs, is left out.
         """
         paper, parts, missed = reported_tables(tables), dict[str, Answer](), list[str]()
+        if not any(table["rows"] for table in paper.values()):
+            return parts, ""
         for criterion in (self, *self.joined):
             for task in criterion.tasks:
                 with suppress(LookupError, ValueError):  # a ValueError: the paper has no seeds
