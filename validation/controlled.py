@@ -60,7 +60,7 @@ def _fused(config: TrainConfig, data: dict[int, Batch]) -> tuple[float, float]:
     """Seconds of compilation and of ``config.steps`` fused steps of all seeds."""
     from dataclasses import replace
 
-    from toptail.lab.training.batches import train_seeds
+    from toptail_paper.study.batches import train_seeds
 
     # Two equal halves: the first also compiles, so what it takes longer is compilation.
     halves = [config.steps, 2 * config.steps]

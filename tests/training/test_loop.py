@@ -1,9 +1,9 @@
-"""The fused loop against a plain one, chunks against one piece, seeds together against alone."""
+"""The fused loop against a plain one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import jax
@@ -17,7 +17,6 @@ from toptail.lab.critics.base import Batch, Critic, Info, Params, Read
 from toptail.lab.critics.losses import squared_td_error
 from toptail.lab.critics.networks import MLP, Encoders, apply_ensemble, init_ensemble, join
 from toptail.lab.critics.raw import Raw
-from toptail.lab.training.batches import train_seeds
 from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.loop import TrainConfig, init_state, make_train, uniform_rows
 
@@ -106,39 +105,6 @@ def test_make_train_is_a_plain_loop_of_the_same_updates(critic: Critic) -> None:
 def test_training_lowers_the_loss() -> None:
     _, info = jax.jit(make_train(config_of(SMALL, steps=300)))(jax.random.key(0), data_of(0))
     assert float(info["loss"][-20:].mean()) < 0.5 * float(info["loss"][:20].mean())
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("usual_compiler")
-def test_seeds_do_not_touch_each_other() -> None:
-    config = config_of(Raw(TINY))
-    data = {seed: data_of(seed) for seed in (42, 43, 44)}
-    (together,) = train_seeds(config, data)
-    (alone,) = train_seeds(config, {43: data[43]})
-    assert_trees_equal(alone.params[43], together.params[43])
-    assert alone.info[43] == together.info[43]
-    # And the mapped run is the single run, which XLA compiles differently, up to rounding.
-    state, _ = jax.jit(make_train(config))(jax.random.key(43), data[43])
-    for a, b in zip(jax.tree.leaves(alone.params[43]), jax.tree.leaves(state.params), strict=True):
-        np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-5)
-
-
-def test_snapshots_are_shorter_runs_and_progress_adds_up() -> None:
-    config, data = config_of(SMALL), {seed: data_of(seed) for seed in (0, 1)}
-    done: list[float] = []
-    snapshots = list(train_seeds(config, data, [4, 12], lambda _, share: done.append(share)))
-    assert [snapshot.step for snapshot in snapshots] == [4, 12]
-    assert done == pytest.approx([1 / 3, 2 / 3, 1])
-    (short,) = train_seeds(replace(config, steps=4), data)
-    assert_trees_equal(snapshots[0].params[1], short.params[1])
-    first, second = (jax.tree.leaves(short.params[seed]) for seed in (0, 1))
-    assert any(not np.array_equal(a, b) for a, b in zip(first, second, strict=True))
-
-
-@pytest.mark.parametrize("wanted", [[5, 4, 12], [0, 12], [4, 8], [4, 4, 12]])
-def test_impossible_snapshots_are_refused(wanted: list[int]) -> None:
-    with pytest.raises(InputError, match="Snapshots must ascend"):
-        list(train_seeds(config_of(SMALL), {0: data_of(0)}, wanted))
 
 
 def test_rows_are_drawn_uniformly_with_matching_columns() -> None:

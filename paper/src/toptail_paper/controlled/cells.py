@@ -10,7 +10,6 @@ import numpy as np
 from toptail.io.arrays import write_arrays
 from toptail.io.json_files import write_json
 from toptail.lab.critics.base import Batch, Critic, Params
-from toptail.lab.training.batches import Snapshot, train_seeds
 from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.loop import TrainConfig
 from toptail.lab.training.runs import versions
@@ -25,6 +24,7 @@ from toptail_paper.controlled.evaluate import (
     selection_curves,
 )
 from toptail_paper.controlled.world import ControlledWorld, sample_data
+from toptail_paper.study.batches import Snapshot, train_seeds
 from toptail_paper.study.store import RunFolder, Unit
 
 FORMAT = 1

@@ -13,13 +13,13 @@ from toptail.io.arrays import write_arrays
 from toptail.io.json_files import write_json
 from toptail.jobs.job import Job, Resources
 from toptail.lab.critics.base import Params
-from toptail.lab.training.batches import BatchRun
 from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.config import on_gpu
 from toptail.lab.training.runs import digest, machine, versions
 from toptail.provenance import commit
 from toptail.stats.resample import Estimate
 from toptail_paper.grids.grid import DeclaredGrid, GridCell
+from toptail_paper.study.batches import BatchRun
 from toptail_paper.study.store import Arrays, Unit
 from toptail_paper.study.tables import StoredCell, estimate_cell
 

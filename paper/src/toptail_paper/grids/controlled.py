@@ -14,7 +14,6 @@ from toptail.errors import InputError
 from toptail.jobs.job import Job
 from toptail.lab.critics.base import Critic, Params
 from toptail.lab.critics.registry import split_label
-from toptail.lab.training.batches import train_seeds
 from toptail.lab.training.config import typed_settings
 from toptail.lab.training.loop import TrainConfig
 from toptail.lab.training.runs import is_finite
@@ -27,6 +26,7 @@ from toptail_paper.controlled.measure import bootstrap_means, counterfactual_sco
 from toptail_paper.controlled.world import ControlledWorld
 from toptail_paper.grids.cells import Reading, SeedCell, cells_job, fixed
 from toptail_paper.grids.grid import DeclaredGrid, Sizes
+from toptail_paper.study.batches import train_seeds
 
 WORLD = ("box", "proposal_scale")
 """What may differ between the worlds of a grid: not the data, so that one training serves all."""

@@ -13,19 +13,19 @@ import jax
 from toptail.jobs.job import Job
 from toptail.lab.critics.base import Critic, Params, TrainedCritic
 from toptail.lab.critics.registry import split_label
-from toptail.lab.training.batches import (
-    BatchRun,
-    batches,
-    numbers_of,
-    train_batch,
-    with_numbers,
-)
 from toptail.lab.training.config import RunConfig, RunOptions, keep_compiled
 from toptail.lab.training.runs import is_finite
 from toptail.progress import Tick, no_tick
 from toptail_paper.grids.cells import TRAINING, Networks, Reading, SeedCell, cells_job
 from toptail_paper.grids.grid import DeclaredGrid, Sizes
 from toptail_paper.grids.reads import READERS, GridData, Subject, collapsed
+from toptail_paper.study.batches import (
+    BatchRun,
+    batches,
+    numbers_of,
+    train_batch,
+    with_numbers,
+)
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,10 @@ from toptail.lab.critics.base import (
     trained_only,
 )
 from toptail.lab.critics.networks import Stack, flat_rows
-from toptail.lab.training.batches import with_numbers
 from toptail.lab.training.data import GoalSampling, OfflineData
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_steps
 from toptail.progress import Tick
+from toptail_paper.study.batches import with_numbers
 
 CHUNK = 500
 """Steps of one compiled program, at most."""
