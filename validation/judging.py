@@ -13,6 +13,7 @@ from toptail.audit.run import pools_content
 from toptail.audit.settings import Rule, Settings
 from toptail.judging.design import Contrasts, Design, Draw, Guess, drawn_within
 from toptail.judging.plan import level_at
+from toptail.judging.values import judged_pools
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats
 from validation.judging_cases import CANDIDATES, POPULATIONS, Mixture
@@ -143,8 +144,9 @@ def outcome(
         table = population.table(queries, rng)
         if cheap is not None:
             table = _cheap(table, cheap, rng)
-        settings = Settings(resamples=RESAMPLES, seed=at, cheap=None if cheap is None else "cheap")
-        entry = pools_content(way(table, labels, rng), settings, values="value")
+        judge = None if cheap is None else "cheap"
+        judged = judged_pools(way(table, labels, rng), "value", cheap=judge, seed=at)
+        entry = pools_content(judged, Settings(resamples=RESAMPLES, seed=at))
         scorer = entry["scorers"]["score"]
         said.append(scorer["verdict"]["status"] == population.wrong)
         ends.append([scorer[f"captured{end}"][-1] for end in ("", "_low", "_high")])
@@ -173,7 +175,7 @@ def wrong_under_looks(population: Mixture, repetitions: int, looks: int = 10) ->
             found = drawn_within(about, labels, Guess(), at, 0.5)
             rule = Rule(level=level_at(Rule.level, look, looks))
             settings = Settings(rule=rule, resamples=RESAMPLES, seed=at)
-            entry = pools_content(asked(table, *found), settings, values="value")
+            entry = pools_content(judged_pools(asked(table, *found), "value", seed=at), settings)
             status = entry["scorers"]["score"]["verdict"]["status"]
             if status != "inconclusive":
                 wrong += status == population.wrong

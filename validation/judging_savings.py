@@ -11,6 +11,7 @@ import numpy as np
 from toptail.audit.run import pools_content
 from toptail.audit.settings import Settings
 from toptail.judging.design import LEAST_WHOLE, Contrasts, drawn_within, guess_of
+from toptail.judging.values import judged_pools
 from toptail.pools import ScoredPools
 from toptail.progress import Tick, no_tick
 from validation.judging import Way, asked, at_random, planned, whole_queries
@@ -24,8 +25,9 @@ _RESAMPLES = 400
 
 def half_width(pools: ScoredPools, cheap: str | None, seed: int) -> float:
     """Median over scorers of the half-width of the captured share at k_max."""
-    settings = Settings(resamples=_RESAMPLES, seed=seed, cheap=cheap)
-    scorers = pools_content(pools, settings, values="value")["scorers"].values()
+    judged = judged_pools(pools, "value", cheap=cheap, seed=seed)
+    settings = Settings(resamples=_RESAMPLES, seed=seed)
+    scorers = pools_content(judged, settings)["scorers"].values()
     ends = [[scorer[f"captured_{end}"][-1] for end in ("low", "high")] for scorer in scorers]
     low, high = np.array(ends, dtype=np.float64).T
     return float(np.median((high - low) / 2))

@@ -217,6 +217,7 @@ def audit(
     from toptail.audit.baseline import baseline_content
     from toptail.audit.run import pools_content
     from toptail.judging.plan import level_at, look_of
+    from toptail.judging.values import judged_pools
     from toptail.results import AuditResult
 
     check_whole("resamples", resamples, LEAST_RESAMPLES)
@@ -232,8 +233,6 @@ def audit(
         unit=thresholds.unit,
         min_pool=min_pool,
         value_range=judged.value_range,
-        unjudged=judged.unjudged,
-        cheap=judged.cheap,
     )
     pools, values = _pools(source, named, judged, stream=baseline is None)
     compared: dict[str, Any] = {}
@@ -250,14 +249,14 @@ def audit(
             margin=older.margin,
         )
         compared = {"baseline": content}
-    content = pools_content(
-        pools,
-        settings,
-        values=values,
-        replicates=judged.replicates,
-        command=caller().command,
-        tick=caller().tick,
+    pools_judged = judged_pools(
+        *(pools, values, judged.replicates),
+        cheap=judged.cheap,
+        unjudged=judged.unjudged,
+        value_range=settings.value_range,
+        seed=seed,
     )
+    content = pools_content(pools_judged, settings, command=caller().command, tick=caller().tick)
     content["warnings"] += warnings
     if looks > 1:
         content["judging"]["look"] = {"at": look, "of": looks, "level": level}
@@ -422,13 +421,9 @@ def choose(
         answer=named.answer,
         values=values,
         replicates=judged.replicates,
-        settings=Settings(
-            min_pool=min_pool,
-            unjudged=judged.unjudged,
-            cheap=judged.cheap,
-            seed=seed,
-            value_range=judged.value_range,
-        ),
+        cheap=judged.cheap,
+        unjudged=judged.unjudged,
+        settings=Settings(min_pool=min_pool, seed=seed, value_range=judged.value_range),
         pools=pools,
     )
     wanted = [selectors] if isinstance(selectors, str) else selectors

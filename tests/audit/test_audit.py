@@ -14,6 +14,7 @@ from toptail import InputError, ScoredPools, builtin_pools
 from toptail.audit.run import pools_content
 from toptail.audit.settings import Settings
 from toptail.cli import main
+from toptail.judging.values import judged_pools
 from toptail.pools.builtin import expected
 from toptail.results import read_audit
 
@@ -226,7 +227,7 @@ def test_pools_of_one_query_are_counted_as_such() -> None:
     pools = ScoredPools.from_arrays({"s": score}, value, cluster=query)
     apart = audit(pools, **FAST)
     called = replace(pools, called={"cluster": "prompt"})
-    shared = pools_content(called, Settings(pools_per_query=2, **FAST))
+    shared = pools_content(judged_pools(called), Settings(pools_per_query=2, **FAST))
     assert (apart["pools"], apart["queries"]) == (40, 40)
     assert (shared["pools"], shared["queries"]) == (40, 20)
     assert (apart["cluster_column"], shared["cluster_column"]) == ("cluster", "prompt")
@@ -243,7 +244,7 @@ def test_pools_of_one_query_must_share_a_cluster(cluster: np.ndarray | None) -> 
     pools = ScoredPools.from_arrays({"s": value}, value, cluster=cluster)
     for count in (0, 3, 4):
         with pytest.raises(InputError, match=f"6 pools are not {count} of each query"):
-            pools_content(pools, Settings(pools_per_query=count, **FAST))
+            pools_content(judged_pools(pools), Settings(pools_per_query=count, **FAST))
 
 
 def test_groups_are_audits_of_their_own() -> None:

@@ -14,9 +14,10 @@ import pytest
 from tests import flat
 from tests.audit.baseline_cases import CASES, CLUSTERED, TAIL, claims, drawn
 from toptail import AuditResult, InputError, ScoredPools
-from toptail.audit.baseline import Baseline, JudgedTable, PairedSums, SharedQueries
+from toptail.audit.baseline import Baseline, PairedSums, SharedQueries
 from toptail.audit.settings import Settings
 from toptail.cli import main
+from toptail.judging.values import judged_pools
 
 QUICK = {"resamples": 300}
 
@@ -392,7 +393,7 @@ def test_no_two_scores_change_the_value_by_more_than_the_unseen_cluster_does() -
 
     def pairs(a: tuple[int, ...], b: tuple[int, ...]) -> PairedSums:
         newer, older = (
-            JudgedTable.of(ScoredPools.from_arrays(np.tile(order, (2, 1)), value), Settings())
+            judged_pools(ScoredPools.from_arrays(np.tile(order, (2, 1)), value))
             for order, value in ((a, new), (b, old))
         )
         return SharedQueries.of(newer, older).pairs({"score": "score"}, Settings())

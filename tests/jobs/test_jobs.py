@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from toptail.errors import BusyError, Exit, InputError, NotDoneError
 from toptail.io.locks import locked
 from toptail.jobs.executors import Here, Processes
 from toptail.jobs.job import Job, Resources, find_job
+from toptail.jobs.workers import worker_pool
 
 SMALL = (
     *("--steps", "2", "--batch-size", "16", "--log-every", "2", "--hidden", "8", "--depth", "1"),
@@ -273,3 +275,8 @@ def test_episodes_one_group_at_a_time_are_the_same_files(
     capsys.readouterr()
     assert typed(*lines[0]["command"][1:]) == 0
     assert "was done already" in capsys.readouterr().out
+
+
+def test_a_worker_that_is_ended_is_no_fault_of_the_input() -> None:
+    with pytest.raises(NotDoneError, match="fewer workers"), worker_pool(2) as pool:
+        pool.submit(os._exit, 1).result()

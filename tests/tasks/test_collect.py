@@ -15,13 +15,12 @@ import pytest
 from tests.quick import quick
 from tests.tasks.conftest import DATA
 from tests.tasks.make_fixtures import collection
-from toptail.errors import InputError, NotDoneError
+from toptail.errors import InputError
 from toptail.lab.tasks import collect as collecting
 from toptail.lab.tasks.collect import (
     Collection,
     collect,
     make_collector,
-    worker_pool,
 )
 from toptail.lab.tasks.episodes import block_in_sight
 from toptail.lab.tasks.files import load, load_file, read_record
@@ -143,11 +142,6 @@ def test_interrupted_on_a_terminal_all_processes_go_at_once_and_in_one_line(tmp_
     assert len(children) >= 2
     wait_for(lambda: not any(child.exists() for child in children))
     assert len(list(parts.glob("train-*.npz"))) < 1000
-
-
-def test_a_worker_that_is_ended_is_no_fault_of_the_input() -> None:
-    with pytest.raises(NotDoneError, match="fewer workers"), worker_pool(2) as pool:
-        pool.submit(os._exit, 1).result()
 
 
 def test_a_collection_that_is_finished_is_not_repeated(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from toptail.audit.run import pools_content
 from toptail.audit.settings import Settings
 from toptail.io.arrays import write_arrays
+from toptail.judging.values import judged_pools
 from toptail.pools import ScoredPools
 from toptail_paper.controlled.theory.battery import check_theory
 from toptail_paper.controlled.theory.support import BadRegion, StateActions, region_outside_disk
@@ -324,7 +325,9 @@ def _write_audit(path: Path) -> None:
         for seed in (42, 43)
         for name, sign in (("tdq", 1.0), ("raw", -1.0))
     }
-    result = pools_content(ScoredPools.from_arrays(scores, values), Settings(resamples=200))
+    result = pools_content(
+        judged_pools(ScoredPools.from_arrays(scores, values)), Settings(resamples=200)
+    )
     (path / "audit").mkdir()
     _dump(path / "audit" / "audit.json", result)
 

@@ -14,7 +14,7 @@ from toptail.audit.per_query import values_at
 from toptail.audit.settings import Settings, exact_percent
 from toptail.errors import InputError, check_share, option
 from toptail.io.json_files import jsonable
-from toptail.judging.values import Judgement, judgement
+from toptail.judging.values import JudgedPools, judgement
 from toptail.pools import ScoredPools
 from toptail.pools.columns import codes, listed
 from toptail.pools.scored import BLOCK, named, queries
@@ -127,7 +127,7 @@ def baseline_content(
     """
     check_share("margin", margin)
     names = _scorers(new, old, scores)
-    newer, older = (JudgedTable.of(pools, settings, values, replicates) for pools in (new, old))
+    newer, older = (_complete(pools, settings, values, replicates) for pools in (new, old))
     shared = SharedQueries.of(newer, older, settings.min_pool)
     pairs = shared.pairs(names, settings)
     terms = _Terms(shared.k, len(shared.new_at), len(pairs.headroom), margin)
@@ -180,68 +180,46 @@ def _scorers(
     return {name: older for older, name in scores.items()}
 
 
-@dataclass(frozen=True, eq=False)
-class JudgedTable:
-    """One of the two tables, or some of its queries, with the value of every candidate."""
+def _complete(
+    pools: ScoredPools,
+    settings: Settings,
+    values: str | None = None,
+    replicates: Sequence[str] | None = None,
+) -> JudgedPools:
+    """One of the two tables, with the value of every candidate."""
+    judged, name = judgement(pools, values, listed(replicates))
+    if not judged.exact:
+        raise InputError(
+            f"{pools.source}: two tables are compared where every candidate has its value; "
+            f"some of '{name}' are missing."
+        )
+    settings.check_values(pools.source, judged)
+    return JudgedPools(pools, judged, name)
 
-    pools: ScoredPools
-    judged: Judgement
-    value: str
-    """The name of the value column."""
 
-    @classmethod
-    def of(
-        cls,
-        pools: ScoredPools,
-        settings: Settings,
-        values: str | None = None,
-        replicates: Sequence[str] | None = None,
-    ) -> JudgedTable:
-        """The table, judged as :func:`toptail.audit` judges it."""
-        judged, name = judgement(pools, values, listed(replicates))
-        if not judged.exact:
-            raise InputError(
-                f"{pools.source}: two tables are compared where every candidate has its value; "
-                f"some of '{name}' are missing."
-            )
-        settings.check_values(pools.source, judged)
-        return cls(pools, judged, name)
+def _possible(table: JudgedPools, k: int) -> tuple[Floats, Floats, Floats]:
+    """Least and most that the best of K by any score is worth, and headroom ``[queries]``.
 
-    def at(self, queries: Ints) -> tuple[JudgedTable, Ints]:
-        """Some of the queries, in the table's own order, and the place of each in that order."""
-        chosen = np.zeros(self.pools.queries, dtype=bool)
-        chosen[queries] = True
-        judged = self.judged.of_queries(chosen, self.pools.sizes)
-        place = (np.cumsum(chosen) - 1)[queries]
-        return JudgedTable(self.pools.select(chosen), judged, self.value), place
-
-    def best_of_k(self, scorer: str, k: int) -> Floats:
-        """Value of the best of K by a scorer ``[queries]``, the mean over its seeds."""
-        return values_at(self.pools, self.judged, list(self.pools.scorers[scorer].values()), k)
-
-    def possible(self, k: int) -> tuple[Floats, Floats, Floats]:
-        """Least and most that the best of K by any score is worth, and headroom ``[queries]``.
-
-        The headroom is that of the split oracle where the judge is noisy.
-        """
-        least, most, headroom = np.empty((3, self.pools.queries))
-        for block in self.pools.blocks(BLOCK):
-            value = block.take(self.judged.value)
-            least[block.queries] = best_of_k(-value, value, [k])[:, 0]
-            most[block.queries] = top = oracle(value, [k])[:, 0]
-            if self.judged.replicates is not None:
-                halves = np.stack([block.take(part) for part in self.judged.replicates])
-                top = split_oracle(halves, [k])[:, 0]
-            headroom[block.queries] = top - value.mean(axis=1)
-        return least, most, headroom
+    The headroom is that of the split oracle where the judge is noisy.
+    """
+    least, most, headroom = np.empty((3, table.pools.queries))
+    for block in table.pools.blocks(BLOCK):
+        value = block.take(table.values.value)
+        least[block.queries] = best_of_k(-value, value, [k])[:, 0]
+        most[block.queries] = top = oracle(value, [k])[:, 0]
+        if table.values.replicates is not None:
+            halves = np.stack([block.take(part) for part in table.values.replicates])
+            top = split_oracle(halves, [k])[:, 0]
+        headroom[block.queries] = top - value.mean(axis=1)
+    return least, most, headroom
 
 
 @dataclass(frozen=True, eq=False)
 class SharedQueries:
     """The queries that both tables have, with K candidates or more in each."""
 
-    new: JudgedTable
-    old: JudgedTable
+    new: JudgedPools
+    old: JudgedPools
     new_at: Ints
     """Where each query is in ``new``."""
     old_at: Ints
@@ -252,7 +230,7 @@ class SharedQueries:
     """How many queries both tables have, small pools included."""
 
     @classmethod
-    def of(cls, new: JudgedTable, old: JudgedTable, min_pool: int | None = None) -> SharedQueries:
+    def of(cls, new: JudgedPools, old: JudgedPools, min_pool: int | None = None) -> SharedQueries:
         """The queries of the same label, of which pools smaller than ``min_pool`` are left out.
 
         By default those below the 5 % quantile of sizes, where a query's size is that of the
@@ -273,17 +251,19 @@ class SharedQueries:
                 "is nothing to compare."
             )
         keep = size >= smallest_pool(several, min_pool)
-        (newer, first), (older, second) = new.at(new_at[keep]), old.at(old_at[keep])
+        (newer, first), (older, second) = _part(new, new_at[keep]), _part(old, old_at[keep])
         return cls(newer, older, first, second, int(size[keep].min()), size.size)
 
     def pairs(self, names: Mapping[str, str], settings: Settings) -> PairedSums:
         """The changes of scorers by cluster; ``names`` maps them to their names in ``old``."""
         new, old, k = self.new, self.old, self.k
-        after = [new.best_of_k(name, k)[self.new_at] for name in names]
-        before = [old.best_of_k(name, k)[self.old_at] for name in names.values()]
-        least_new, most_new, _ = (part[self.new_at] for part in new.possible(k))
-        least_old, most_old, headroom = (part[self.old_at] for part in old.possible(k))
-        has = headroom > rounding(np.abs(old.judged.value).max())
+        change = [
+            _pick(new, name, k)[self.new_at] - _pick(old, older, k)[self.old_at]
+            for name, older in names.items()
+        ]
+        least_new, most_new, _ = (part[self.new_at] for part in _possible(new, k))
+        least_old, most_old, headroom = (part[self.old_at] for part in _possible(old, k))
+        has = headroom > rounding(np.abs(old.values.value).max())
         if not (headroom.mean() > 0 and has.any()):
             raise InputError(
                 f"{old.pools.source}: at the shared queries the best of {k} candidates is worth no "
@@ -293,7 +273,6 @@ class SharedQueries:
         if settings.value_range is not None:
             width = float(np.ptp(settings.value_range))
             bounds = np.full_like(headroom, -width), np.full_like(headroom, width)
-        change = [a - b for a, b in zip(after, before, strict=True)]
         per_query = np.stack([headroom, *bounds, *change], axis=1)
         cluster = self._cluster()
         if settings.unit == "query":
@@ -309,6 +288,19 @@ class SharedQueries:
             if table.pools.cluster is not None:
                 return codes(table.pools.source, "cluster", table.pools.cluster)[0][at]
         return None
+
+
+def _part(table: JudgedPools, queries: Ints) -> tuple[JudgedPools, Ints]:
+    """Some of the queries, in the table's own order, and the place of each in that order."""
+    chosen = np.zeros(table.pools.queries, dtype=bool)
+    chosen[queries] = True
+    return table.select(chosen), (np.cumsum(chosen) - 1)[queries]
+
+
+def _pick(table: JudgedPools, scorer: str, k: int) -> Floats:
+    """Value of the best of K by a scorer ``[queries]``, the mean over its seeds."""
+    columns = list(table.pools.scorers[scorer].values())
+    return values_at(table.pools, table.values, columns, k)
 
 
 def _matched(new: pa.Array, old: pa.Array) -> tuple[Ints, Ints]:
@@ -415,12 +407,12 @@ def _percent(x: float) -> str:
 def _warnings(shared: SharedQueries, alone: list[str]) -> list[str]:
     """Reasons to doubt the comparison; ``alone`` are the scorers that the old table lacks."""
     new, old, warnings = shared.new, shared.old, []
-    if new.value != old.value:
+    if new.name != old.name:
         warnings.append(
-            f"The new table is judged by '{new.value}' and the old one by '{old.value}': the "
+            f"The new table is judged by '{new.name}' and the old one by '{old.name}': the "
             "difference is one of judges, too."
         )
-    ends = [(table.judged.value.min(), table.judged.value.max()) for table in (new, old)]
+    ends = [(table.values.value.min(), table.values.value.max()) for table in (new, old)]
     widths = sorted(high - low for low, high in ends)
     apart = max(low for low, _ in ends) > min(high for _, high in ends)
     if apart or widths[1] > _SCALES * widths[0]:

@@ -1,14 +1,12 @@
-"""The audit of pools: from scores and values to curves, diagnostics and verdicts."""
+"""The audit of pools: which pools and K count, what is measured, groups, warnings, the content."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import fdtrc, stdtrit
 
 from toptail.audit.measure import Measured, measure
@@ -16,9 +14,9 @@ from toptail.audit.per_query import values_at
 from toptail.audit.settings import Rule, Settings
 from toptail.errors import InputError, option
 from toptail.io.json_files import jsonable
-from toptail.judging.values import Judgement, judging_content, only_whole_queries
+from toptail.judging.values import JudgedPools, Judgement
 from toptail.pools import ScoredPools
-from toptail.pools.columns import codes, listed
+from toptail.pools.columns import codes
 from toptail.pools.scored import BLOCK
 from toptail.progress import Tick
 from toptail.provenance import record_of
@@ -28,42 +26,46 @@ from toptail.stats.rank import kendall_tau_b
 from toptail.stats.resample import Estimate, cluster_sums
 
 FORMAT = "toptail-audit-2"
+LEAST: Final = 0.2
+"""A mean tau_b with length nearer to 0 than this is not worth a warning."""
+_MOST_QUERIES: Final = 2_000
+"""Of more queries, so many in equal steps are compared with length."""
+_MOST_GROUPS = 50
+_MOST_TESTED = 12
+"""With more groups, pairs of groups are not tested."""
 
 
 def pools_content(
-    pools: ScoredPools,
+    judged: JudgedPools,
     settings: Settings,
     *,
-    values: str | None = None,
-    replicates: Sequence[str] | None = None,
     command: str | None = None,
     tick: Tick | None = None,
 ) -> dict[str, Any]:
-    """The content of ``audit.json``: whether each scorer of ``pools`` is safe to maximize.
+    """The content of ``audit.json``: whether each scorer of the pools is safe to maximize.
 
     Plain lists, numbers and strings, with None for what is not computable. ``scorers`` has each
-    scorer's curve, intervals, diagnostics and ``verdict``. ``values`` and ``replicates`` are those
-    of :func:`toptail.audit`; ``command`` is recorded, and ``tick`` is called with the progress.
+    scorer's curve, intervals, diagnostics and ``verdict``. ``judged`` is made by
+    :func:`toptail.judging.values.judged_pools`; ``command`` is recorded, and ``tick`` is called
+    with the progress.
 
     Examples
     --------
-    >>> from toptail.pools import ScoredPools
+    >>> from toptail.judging.values import judged_pools
     >>> pools = ScoredPools.from_arrays({"good": [[1, 2], [3, 4]]}, [[0.0, 1.0], [0.0, 1.0]])
-    >>> pools_content(pools, Settings(resamples=100))["scorers"]["good"]["value"]
+    >>> content = pools_content(judged_pools(pools), Settings(resamples=100))
+    >>> content["scorers"]["good"]["value"]
     [0.5, 1.0]
     """
-    replicates = listed(replicates)
-    judged, value_name = settings.judgement(pools, values, replicates)
-    pools, judged, notes = only_whole_queries(pools, judged)
-    settings.check_values(pools.source, judged)
-    alone = _by_cheap_judge(pools, settings)
-    chosen = population(pools, judged, settings)
-    pools, judged = chosen.pools, chosen.judged
+    settings.check_values(judged.pools.source, judged.values)
+    alone = None if judged.cheap is None else pools_content(judged.cheap, settings)
+    chosen = population(judged, settings)
+    pools, values = chosen.judged.pools, chosen.judged.values
     grid = KGrid.fine(chosen.k_max, _more(pools, settings, chosen.k_max))
-    if judged.bounded:  # each step has a worst case of its own
+    if values.bounded:  # each step has a worst case of its own
         grid = grid.doublings()
     rng = np.random.default_rng(settings.seed)
-    found = measure(pools, judged, grid, settings, rng, tick)
+    found = measure(pools, values, grid, settings, rng, tick)
     left_out = {"single": chosen.single, "small": chosen.small, "no_headroom": 0}
     if settings.unit == "query":
         left_out["no_headroom"] = found.no_headroom
@@ -81,33 +83,43 @@ def pools_content(
         "value_range": settings.value_range,
         "skipped_columns": [{"name": name, "why": why} for name, why in pools.skipped.items()],
         "constant_scores": pools.constant_scorers,
-        "value": value_name,
-        "binary": judged.binary,
+        "value": judged.name,
+        "binary": values.binary,
         "cluster_column": None if pools.cluster is None else pools.called.get("cluster", "cluster"),
-        "replicates": replicates,
+        "replicates": judged.replicates,
         "single_candidate_pools": chosen.single,
-        "notes": _notes(judged, len(pools.values) > 1, settings.rule),
+        "notes": _notes(values, len(pools.values) > 1, settings.rule),
         "warnings": [
-            *(*notes, *chosen.warnings, *found.warnings),
-            *shared_length(pools, judged, settings.rule.level),
+            *(*judged.notes, *chosen.warnings, *found.warnings),
+            *shared_length(pools, values, settings.rule.level),
         ],
         "thresholds": {**vars(settings.rule), "resamples": settings.resamples},
         "record": record_of(pools, settings.seed, command or "toptail.audit(...)"),
     }
-    ranged = settings.value_range is not None
-    result |= judging_content(
-        judged, pools, result["scorers"], ranged=ranged, cheap=settings.cheap, alone=alone
-    )
-    result |= groups(pools, judged, grid, settings, result["warnings"])
+    if not values.exact or alone is not None:
+        ranged = settings.value_range is not None
+        result["judging"] = {
+            **values.labels_content(pools),
+            "how": values.how(ranged),
+            "cheap": None if alone is None else _cheap_judge(alone, result["scorers"]),
+        }
+    result |= groups(pools, values, grid, settings, result["warnings"])
     clean: dict[str, Any] = jsonable(result)
     return clean
 
 
-def _by_cheap_judge(pools: ScoredPools, settings: Settings) -> dict[str, Any] | None:
-    """The audit by the cheap judge alone; None without one."""
-    if settings.cheap is None:
-        return None
-    return pools_content(pools, replace(settings, cheap=None, unjudged=None), values=settings.cheap)
+def _cheap_judge(alone: dict[str, Any], scorers: dict[str, Any]) -> dict[str, Any]:
+    """What the audit by the cheap judge alone claims of each scorer, and how far off that is."""
+    beside = {}
+    for name, entry in alone["scorers"].items():
+        claimed, real = (np.asarray(x["deciles_within"], float) for x in (entry, scorers[name]))
+        beside[name] = {
+            "status": entry["verdict"]["status"],
+            "gain": {end: entry["gain"][end][-1] for end in ("value", "low", "high")},
+            "value": entry["value"],
+            "too_high_by_decile": claimed - real,
+        }
+    return {"name": alone["value"], "scorers": beside}
 
 
 def _more(pools: ScoredPools, settings: Settings, k_max: int) -> list[int]:
@@ -142,10 +154,9 @@ def _notes(judged: Judgement, several: bool, rule: Rule) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """The pools of an audit."""
+    """The pools of an audit: those that are large enough."""
 
-    pools: ScoredPools
-    judged: Judgement
+    judged: JudgedPools
     min_pool: int
     """The smallest size that is audited."""
     single: int
@@ -160,12 +171,13 @@ class Population:
     @property
     def k_max(self) -> int:
         """The largest K that every pool allows."""
-        return int(self.pools.sizes.min())
+        return int(self.judged.pools.sizes.min())
 
 
-def population(pools: ScoredPools, judged: Judgement, settings: Settings) -> Population:
+def population(judged: JudgedPools, settings: Settings) -> Population:
     """Leave out pools of one candidate, and small pools that would cap K for all."""
-    sizes, warnings = pools.sizes, []
+    pools, warnings = judged.pools, []
+    sizes = pools.sizes
     single = sizes == 1
     alone = int(single.sum())
     if single.all():
@@ -182,61 +194,44 @@ def population(pools: ScoredPools, judged: Judgement, settings: Settings) -> Pop
             f"{alone:,} of {pools.queries:,} pools have one candidate; "
             "they cannot be searched and are left out."
         )
-    least = _least(sizes[~single], settings)
+    least = smallest_pool(sizes[~single], settings.min_pool)
+    if settings.min_pool is None and settings.pools_per_query > 1:
+        least = int(sizes.min())  # the pools of a query stay together
     if (sizes < least).all():
         raise InputError(
             f"{pools.source}: {option('min_pool', least)} leaves no pool; the largest has "
             f"{int(sizes.max())} candidates."
         )
-    several, kept = _select(pools, judged, ~single), _select(pools, judged, sizes >= least)
-    small = int((several[0].sizes < least).sum())
-    compared = None
+    several, kept = judged.select(~single), judged.select(sizes >= least)
+    small, compared = several.pools.queries - kept.pools.queries, None
+    smallest, middle = int(kept.pools.sizes.min()), float(np.median(kept.pools.sizes))
     if small:
         warnings.append(
             f"{small:,} of {pools.queries:,} pools have fewer than {least} candidates and are left "
-            f"out, so that K can go up to {int(kept[0].sizes.min())}."
+            f"out, so that K can go up to {smallest}."
         )
-        common = int(several[0].sizes.min())
-        if judged.exact:  # a plan asks nothing of pools that are left out
+        common = int(several.pools.sizes.min())
+        if judged.values.exact:  # a plan asks nothing of pools that are left out
             both = (("audited", kept), ("all", several))
-            compared = {name: _described(*part, common) for name, part in both}
-    smallest, middle = int(kept[0].sizes.min()), float(np.median(kept[0].sizes))
+            compared = {name: _described(part, common) for name, part in both}
     if smallest < middle / 2:
         warnings.append(
             f"K stops at {smallest}, the smallest pool, and half of the pools have {middle:g} "
             f"candidates or more; leave out the small ones (--min-pool {middle:.0f}, in Python "
             f"min_pool={middle:.0f}) to search further."
         )
-    return Population(*kept, least, alone, small, compared, warnings)
+    return Population(kept, least, alone, small, compared, warnings)
 
 
-def _least(sizes: NDArray[np.int64], settings: Settings) -> int:
-    if settings.min_pool is None and settings.pools_per_query > 1:
-        return int(sizes.min())  # the pools of a query stay together
-    return smallest_pool(sizes, settings.min_pool)
-
-
-def _select(
-    pools: ScoredPools, judged: Judgement, keep: NDArray[np.bool_]
-) -> tuple[ScoredPools, Judgement]:
-    if keep.all():
-        return pools, judged
-    return pools.select(keep), judged.of_queries(keep, pools.sizes)
-
-
-def _described(pools: ScoredPools, judged: Judgement, k: int) -> dict[str, Any]:
+def _described(judged: JudgedPools, k: int) -> dict[str, Any]:
     """The size of a population, and the value of each scorer's pick of K in it."""
+    pools = judged.pools
     scorers = {
-        name: float(values_at(pools, judged, list(members.values()), k).mean())
+        name: float(values_at(pools, judged.values, list(members.values()), k).mean())
         for name, members in pools.scorers.items()
     }
-    sizes = pools.sizes
-    return {"queries": pools.queries, "smallest_pool": int(sizes.min()), "k": k, "value": scorers}
-
-
-_MOST_GROUPS = 50
-_MOST_TESTED = 12
-"""With more groups, pairs of groups are not tested."""
+    smallest = int(pools.sizes.min())
+    return {"queries": pools.queries, "smallest_pool": smallest, "k": k, "value": scorers}
 
 
 def groups(
@@ -320,12 +315,6 @@ def _heterogeneity(gains: list[tuple[Estimate, int]]) -> float | None:
     lack = float(((1.0 - share) ** 2 / (n - 1)).sum())
     ratio = among / (1.0 + 2.0 * (groups - 2) / (groups**2 - 1) * lack)
     return float(fdtrc(groups - 1, (groups**2 - 1) / (3.0 * lack), ratio))
-
-
-LEAST: Final = 0.2
-"""A mean tau_b nearer to 0 is not worth a warning."""
-_MOST_QUERIES: Final = 2_000
-"""Of more queries, so many in equal steps are used."""
 
 
 def shared_length(pools: ScoredPools, judged: Judgement, level: float) -> list[str]:

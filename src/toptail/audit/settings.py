@@ -13,7 +13,6 @@ from toptail.errors import InputError, check_not_negative, check_share, check_wh
 
 if TYPE_CHECKING:
     from toptail.judging.values import Judgement
-    from toptail.pools import ScoredPools
 
 _SMALLEST: Final = 2.0**-400
 """Squares of differences between smaller values are not numbers any more."""
@@ -90,10 +89,6 @@ class Settings:
     """Leave out smaller pools; by default those below the 5 % quantile of sizes."""
     value_range: tuple[float, float] | None = None
     """The lowest and the highest value that a candidate can have; None: not declared."""
-    unjudged: float | Literal["bounds"] | None = None
-    """What a candidate without a value counts as, or ``bounds`` for the worst and the best case."""
-    cheap: str | None = None
-    """The value column of a cheap judge, which judged every candidate."""
 
     def __post_init__(self) -> None:
         check_whole("seed", self.seed, 0)
@@ -125,22 +120,6 @@ class Settings:
                 "bounds a loss in a query's own headroom."
             )
         object.__setattr__(self, "value_range", (float(numbers[0]), float(numbers[1])))
-
-    def judgement(
-        self, pools: ScoredPools, values: str | None, replicates: Sequence[str] | None
-    ) -> tuple[Judgement, str]:
-        """The values to judge by and their name, with missing ones treated as declared here."""
-        from toptail.judging.values import judgement  # keeps settings light to import
-
-        return judgement(
-            pools,
-            values,
-            replicates,
-            cheap=self.cheap,
-            unjudged=self.unjudged,
-            value_range=self.value_range,
-            seed=self.seed,
-        )
 
     def check_values(self, source: str, judged: Judgement) -> None:
         """Raise an :class:`InputError` where the values cannot be used with these settings."""

@@ -1,20 +1,33 @@
-"""The values that an audit judges by, and the part ``judging`` of ``audit.json``."""
+"""The values that an audit judges by, also where not every candidate was judged.
+
+A design says with which chance each candidate was chosen for judging. From it every candidate
+gets a pseudo-value that is right on average (:mod:`toptail.stats.sampled`), so that everything
+that is a sum over candidates is estimated as from complete values. Without a design, unjudged
+candidates count as a declared number, or as anything in the range of values.
+:func:`judged_pools` is what hands pools over to an audit or a choice.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
-from toptail.pools.columns import UNSAID, codes
+from toptail.pools.columns import UNSAID, codes, listed
 from toptail.pools.stream import StreamedPools
 from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.sampled import Flags, cross_fitted, difference_values, query_centres
+
+FOLDS: Final = 10
+"""Parts of the clusters: predictions for one part are fitted on the others."""
+LEAST_WHOLE: Final = 5
+"""With fewer queries judged whole the headroom is bounded, not estimated."""
+_NO_SHARE: Final = "There is no captured share, since the headroom is only known within bounds."
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,52 +174,6 @@ class StreamedJudgement(Judgement):
 def offsets_at(pools: ScoredPools, at: slice) -> Ints:
     """Where the pools of consecutive queries start, counted from the first of them."""
     return np.asarray(pools.offsets[at.start : at.stop + 1] - pools.offsets[at.start])
-
-
-def judging_content(
-    judged: Judgement,
-    pools: ScoredPools,
-    scorers: Mapping[str, Any],
-    *,
-    ranged: bool,
-    cheap: str | None,
-    alone: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    """The part ``judging``; empty where every candidate has its value and no judge is cheap.
-
-    ``scorers`` are those of the audit, ``ranged`` says whether a range of values is declared, and
-    ``alone`` is the audit by the ``cheap`` judge alone.
-    """
-    if judged.exact and alone is None:
-        return {}
-    part: dict[str, Any] = {
-        **judged.labels_content(pools),
-        "how": judged.how(ranged),
-        "cheap": None,
-    }
-    if alone is not None:
-        entries = alone["scorers"].items()
-        beside = {name: _cheap_entry(entry, scorers[name]) for name, entry in entries}
-        part["cheap"] = {"name": cheap, "scorers": beside}
-    return {"judging": part}
-
-
-def _cheap_entry(alone: Mapping[str, Any], scorer: Mapping[str, Any]) -> dict[str, Any]:
-    """What the cheap judge alone would have claimed of one scorer, and how far off it is."""
-    claimed, real = (np.asarray(entry["deciles_within"], float) for entry in (alone, scorer))
-    return {
-        "status": alone["verdict"]["status"],
-        "gain": {end: alone["gain"][end][-1] for end in ("value", "low", "high")},
-        "value": alone["value"],
-        "too_high_by_decile": claimed - real,
-    }
-
-
-FOLDS: Final = 10
-"""Parts of the clusters: predictions for one part are fitted on the others."""
-LEAST_WHOLE: Final = 5
-"""With fewer queries judged whole the headroom is bounded, not estimated."""
-_NO_SHARE: Final = "There is no captured share, since the headroom is only known within bounds."
 
 
 @dataclass(frozen=True, eq=False)
@@ -370,6 +337,68 @@ def _range_words(ranged: bool) -> str:
     return "the declared range" if ranged else "the range of the judged values"
 
 
+@dataclass(frozen=True, eq=False)
+class JudgedPools:
+    """Pools and the values that their candidates are judged by: what an audit or a choice takes."""
+
+    pools: ScoredPools
+    values: Judgement
+    name: str
+    """The name of the value column, or of all replicates."""
+    replicates: list[str] | None = None
+    """The value columns that are replicates of one noisy judge."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the audit should know of the judging."""
+    cheap: JudgedPools | None = None
+    """The same pools as a cheap judge alone judges them, where there is one."""
+
+    def select(self, keep: Flags) -> JudgedPools:
+        """The queries where ``keep [queries]`` is true, in order."""
+        if keep.all():
+            return self
+        values = self.values.of_queries(keep, self.pools.sizes)
+        return replace(self, pools=self.pools.select(keep), values=values)
+
+
+def judged_pools(
+    pools: ScoredPools,
+    values: str | None = None,
+    replicates: str | Sequence[str] | None = None,
+    *,
+    cheap: str | None = None,
+    unjudged: float | Literal["bounds"] | None = None,
+    value_range: tuple[float, float] | None = None,
+    seed: int = 0,
+) -> JudgedPools:
+    """Pools with the value of every candidate, or with what is known of it.
+
+    ``values``, ``replicates``, ``cheap`` and ``unjudged`` are those of :func:`toptail.audit`;
+    ``seed`` parts the clusters for fitting predictions. Where each query was judged whole or not
+    at all with the same chance, the judged queries alone are returned: they are a random sample.
+    """
+    several = listed(replicates)
+    judged, name = judgement(
+        *(pools, values, several),
+        cheap=cheap,
+        unjudged=unjudged,
+        value_range=value_range,
+        seed=seed,
+    )
+    notes: tuple[str, ...] = ()
+    if isinstance(judged, SampledJudgement) and _whole_alike(judged, pools.design):
+        full = ~np.isnan(judged.observed[pools.offsets[:-1]])
+        notes = (
+            f"{int(full.sum()):,} of {pools.queries:,} queries were judged, each whole and with "
+            "the same chance: the audit is that of those queries.",
+        )
+        judged = Judgement(judged.observed[np.repeat(full, pools.sizes)])
+        pools = pools.select(full)
+    alone = None
+    if cheap is not None:
+        alone = judged_pools(pools, cheap, value_range=value_range, seed=seed)
+    return JudgedPools(pools, judged, name, several, notes, alone)
+
+
 def judgement(
     pools: ScoredPools,
     values: str | None = None,
@@ -460,25 +489,6 @@ def _filled(pools: ScoredPools, value: Floats, name: str, number: object) -> Flo
             f"candidates of '{name}' count as, or 'bounds'."
         )
     return np.where(np.isnan(value), float(number), value)
-
-
-def only_whole_queries(
-    pools: ScoredPools, judged: Judgement
-) -> tuple[ScoredPools, Judgement, list[str]]:
-    """The judged queries alone, where each was judged whole or not at all with the same chance.
-
-    They are a random sample of the queries, and every candidate in it has its value. Other tables
-    are returned as they are. The third result is a note for the reader of the audit.
-    """
-    if not isinstance(judged, SampledJudgement) or not _whole_alike(judged, pools.design):
-        return pools, judged, []
-    full = ~np.isnan(judged.observed[pools.offsets[:-1]])
-    note = (
-        f"{int(full.sum()):,} of {pools.queries:,} queries were judged, each whole and with the "
-        "same chance: the audit is that of those queries."
-    )
-    value = judged.observed[np.repeat(full, pools.sizes)]
-    return pools.select(full), Judgement(value), [note]
 
 
 def _whole_alike(judged: SampledJudgement, design: Mapping[str, Floats]) -> bool:

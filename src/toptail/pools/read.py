@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError, option, refusing
 from toptail.io.arrays import read_arrays
+from toptail.io.partitioned import open_partitioned
 from toptail.io.tables import (
     METADATA,
     check_exists,
@@ -76,7 +77,7 @@ def to_pools(
     if isinstance(data, (str, os.PathLike)):
         if not is_partitioned(data):
             return ScoredPools.read(data, **columns)
-        from toptail.pools.stream import open_partitioned, partitioned_pools  # which imports this
+        from toptail.pools.stream import partitioned_pools  # which imports this module
 
         with refusing(data, UNUSABLE, COLUMNS):
             return partitioned_pools(open_partitioned(data), columns, stream=stream, mapped=mapped)

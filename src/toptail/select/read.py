@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from toptail.audit.run import population
 from toptail.audit.settings import Settings
 from toptail.errors import InputError, option
-from toptail.judging.values import Judgement, only_whole_queries
+from toptail.judging.values import Judgement, judged_pools
 from toptail.pools import ScoredPools
 from toptail.pools.columns import Columns, listed, meant, numbers
 from toptail.pools.read import to_pools
@@ -53,16 +53,18 @@ def read_options(
     answer: str | None = None,
     values: str | None = None,
     replicates: Sequence[str] | None = None,
+    cheap: str | None = None,
+    unjudged: float | Literal["bounds"] | None = None,
     settings: Settings | None = None,
     pools: ScoredPools | None = None,
 ) -> ChoiceData:
     """Read a table, and leave out pools that are too small, as the audit does.
 
-    ``settings`` say how missing values count. ``pools``, where given, were read already, with
-    :func:`further_columns`; ``data`` is then not used.
+    ``cheap`` and ``unjudged`` say how missing values count. ``pools``, where given, were read
+    already, with :func:`further_columns`; ``data`` is then not used.
     """
     settings = settings or Settings()
-    if settings.unjudged == "bounds":
+    if unjudged == "bounds":
         raise InputError(
             f"{option('unjudged', 'bounds')} leaves every selector two values, and a choice needs "
             "one; say what an unjudged candidate counts as, or with which chance each was chosen "
@@ -84,25 +86,30 @@ def read_options(
             f"{pools.source}: no score column is left beside {', '.join(sorted(named))}; name one "
             f"with {option('scores')}."
         )
-    judged, value = settings.judgement(pools, values, listed(replicates))
-    pools, judged, warnings = only_whole_queries(pools, judged)
-    settings.check_values(pools.source, judged)
-    found = population(pools, judged, settings)
-    pools = found.pools
+    every = judged_pools(
+        *(pools, values, replicates),
+        cheap=cheap,
+        unjudged=unjudged,
+        value_range=settings.value_range,
+        seed=settings.seed,
+    )
+    settings.check_values(pools.source, every.values)
+    found = population(every, settings)
+    pools, judged = found.judged.pools, found.judged.values
     extra = {name: _filter(pools, name) for name in filters}
     if pools.support is not None:
         extra["support"] = pools.support.astype(np.float64)
     answers = _answers(pools, answer)
     known = settings.value_range or (
-        (0.0, 1.0) if np.isin(found.judged.labels, (0.0, 1.0)).all() else None
+        (0.0, 1.0) if np.isin(judged.labels, (0.0, 1.0)).all() else None
     )
     return ChoiceData(
         SelectorInputs(replace(pools, scores={n: pools.scores[n] for n in scores}), extra, answers),
-        found.judged,
-        value,
+        judged,
+        every.name,
         list(extra),
         found.k_max,
-        [*warnings, *found.warnings],
+        [*every.notes, *found.warnings],
         known,
     )
 

@@ -15,6 +15,7 @@ from toptail.audit.run import pools_content
 from toptail.audit.settings import Settings
 from toptail.io.arrays import write_arrays
 from toptail.io.json_files import write_json
+from toptail.judging.values import judged_pools
 from toptail.lab.critics.base import Critic, Params
 from toptail.lab.critics.registry import MAIN
 from toptail.pools import ScoredPools
@@ -236,7 +237,7 @@ def write_audit(runs: Trainings) -> None:
     ScoredPools.from_arrays(scores, pools.value, support=pools.support).write(path)
     result = pools_content(
         # By its name: the file lies beside the audit, and nobody else has this path.
-        replace(ScoredPools.read(path), source=path.name),
+        judged_pools(replace(ScoredPools.read(path), source=path.name)),
         Settings(k=runs.config.k, resamples=runs.config.resamples),
         command=f"toptail audit {path.name}",
     )

@@ -14,6 +14,7 @@ from toptail.audit.run import pools_content
 from toptail.audit.settings import Settings
 from toptail.errors import InputError
 from toptail.judging.plan import plan
+from toptail.judging.values import judged_pools
 from toptail.lab.judges.point import EUCLIDEAN, EXACT
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.pools import ScoredPools
@@ -128,8 +129,7 @@ def audit_planned(
     pools = planned_pools(data, found)
     cheap = _CHEAP if _CHEAP in pools.values else None
     return pools_content(
-        pools,
-        Settings(k=data.k, resamples=resamples, cheap=cheap),
-        values=_VALUE,
+        judged_pools(pools, _VALUE, cheap=cheap),
+        Settings(k=data.k, resamples=resamples),
         command=f"toptail-paper study selection --task {data.task} --planned-rollouts",
     )

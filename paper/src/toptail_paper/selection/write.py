@@ -13,6 +13,7 @@ from toptail.audit.run import pools_content
 from toptail.audit.settings import Settings
 from toptail.errors import InputError
 from toptail.io.json_files import write_json
+from toptail.judging.values import judged_pools
 from toptail.lab.critics.registry import IDEALS
 from toptail.pools import ScoredPools
 from toptail.progress import Tick, no_tick
@@ -88,11 +89,11 @@ def value_columns(judge: str, members: int) -> list[str]:
 def audit_pools(data: TaskSelection, judge: str, resamples: int = 10_000) -> dict[str, Any]:
     """Audit every scorer under one judge; members of an ensemble are its replicates."""
     columns = value_columns(judge, len(data.values[judge]))
+    values, replicates = (columns[0], None) if len(columns) == 1 else (None, columns)
     return pools_content(
-        to_pools(data, judge),
+        judged_pools(to_pools(data, judge), values, replicates),
         Settings(k=data.k, resamples=resamples, pools_per_query=data.on_support.shape[1]),
         command=f"toptail-paper study selection --task {data.task}",
-        **({"values": columns[0]} if len(columns) == 1 else {"replicates": columns}),
     )
 
 

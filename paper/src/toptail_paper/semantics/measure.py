@@ -19,7 +19,7 @@ import numpy as np
 
 import toptail
 from toptail.io.files import entries, sha256
-from toptail.lab.tasks.collect import deaf_to_interrupts, worker_pool
+from toptail.jobs.workers import deaf_to_interrupts, worker_pool
 from toptail.lab.training.runs import digest
 from toptail.progress import Tick, no_tick
 from toptail.stats.resample import Estimate

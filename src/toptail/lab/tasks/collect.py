@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager
+from concurrent.futures import as_completed
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from toptail.errors import InputError, NotDoneError
+from toptail.errors import InputError
 from toptail.io.arrays import read_arrays, write_arrays
 from toptail.io.files import remove_at_once, sweep
 from toptail.io.json_files import read_object, write_json
 from toptail.jobs.job import Job
+from toptail.jobs.workers import deaf_to_interrupts, one_thread_each, worker_pool
 from toptail.lab.tasks.episodes import (
     DirectionExpert,
     Episode,
@@ -37,76 +33,6 @@ from toptail.lab.tasks.names import Recipe, Split, TaskName, parse_name, publish
 from toptail.lab.tasks.simulator import load_module
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.provenance import commit
-
-_THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-
-
-@contextmanager
-def worker_pool(size: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of spawned processes: forking after MuJoCo or JAX started threads is not safe.
-
-    If the block fails, the workers are killed. A worker that was killed from outside raises a
-    :class:`NotDoneError`.
-    """
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(size, mp_context=context, initializer=_leave_with_parent)
-    try:
-        yield pool
-    except BaseException as error:
-        for worker in list((pool._processes or {}).values()):
-            worker.kill()  # files are written whole or not at all
-        pool.shutdown(wait=True, cancel_futures=True)
-        if isinstance(error, BrokenProcessPool):
-            raise NotDoneError(
-                f"One of {size} worker processes was ended from outside, perhaps for lack of "
-                "memory: run the same command again with fewer workers; what is finished is kept."
-            ) from error
-        raise
-    pool.shutdown()
-
-
-@contextmanager
-def deaf_to_interrupts() -> Iterator[None]:
-    """Block Ctrl-C in the processes that start inside the block.
-
-    A terminal sends it to all processes, and each would print a traceback.
-    """
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Processes that start inside the block use one thread each for matrix products."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def _leave_with_parent() -> None:
-    """End this worker when its parent process ends, even if it was killed."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished episodes, and of all episodes."""
