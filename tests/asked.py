@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import tyro
+from toptail.commands.flags import parse
 
 Command = TypeVar("Command")
 
@@ -19,5 +19,4 @@ def asked(command: type[Command], **flags: Any) -> Command:
         else:
             for each in value if isinstance(value, tuple) else (value,):
                 words += [flag, str(each)]
-    made: Command = tyro.cli(command, args=words, config=(tyro.conf.OmitArgPrefixes,))
-    return made
+    return parse(command, words)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -174,7 +173,7 @@ def test_everything_in_front_is_there_and_nothing_else() -> None:
 
 
 def test_every_command_in_the_list_is_there() -> None:
-    for where, sentence in cli._COMMANDS.values():
-        module, _, command = where.partition(":")
-        assert callable(getattr(import_module(f"toptail.commands.{module}"), command).run)
-        assert sentence.endswith((".", "?"))
+    data = cli.TOPTAIL.commands["data"].parts.values()
+    for command in (*cli.TOPTAIL.commands.values(), *data):
+        assert command.parts or callable(command.load().run)  # type: ignore[attr-defined]
+        assert command.sentence.endswith(".")

@@ -37,20 +37,20 @@ import pyarrow.csv
 import pyarrow.parquet
 
 TASK = "pointmaze-medium-navigate-v0"
-SMALL = "--steps 20 --batch-size 64 --hidden 32 --depth 2"
+SMALL = "--steps 20 --set batch_size=64,hidden=32,depth=2"
 MAIN = "raw,cosine,hybrid,two_head_separate,two_head_joint,td_bilinear,nce_mlp"
 COMMANDS = {
     "collect": f"data collect {TASK} --episodes 40 --val-episodes 20 --rows 201 "
     f"--out data/{TASK}.npz",
-    "train": f"train --task data/{TASK}.npz {SMALL} --embed-dim 16 --critic {MAIN} --out runs",
-    "train-tdq": f"train --task data/{TASK}.npz {SMALL} --critic tdq "
+    "train": f"train --task data/{TASK}.npz {SMALL},embed_dim=16 --critics {MAIN} --out runs",
+    "train-tdq": f"train --task data/{TASK}.npz {SMALL} --critics tdq "
     "--seeds 42,43,44,7,101,102,103 --out runs",
     "semantics": f"study semantics --task data/{TASK}.npz --runs runs --train --steps 20 "
     "--diffusion-steps 2 --triples 300 --negatives 9 --support-queries 40 --n-near 5,20 "
-    "--resamples 50 --workers 1 --critic mine=critic.py:score --out semantics",
+    "--resamples 50 --workers 1 --scorer mine=critic.py:score --out semantics",
     "selection": f"study selection --task data/{TASK}.npz --runs runs --per-group 8 --pool-count 2 "
     "--pool-size 64 --stage queries,pools,reference,exact,euclidean,scores,rollouts "
-    "--critic mine=critic.py:score --out selection",
+    "--scorer mine=critic.py:score --out selection",
     "selection-tables": f"study selection --task data/{TASK}.npz --stage tables --out selection",
     "controlled": "study controlled --radii none --seeds 42,43 --steps 100 --sweep loss --workers 2"
     " --out controlled",
@@ -113,7 +113,7 @@ def make(tree: Path, out: Path) -> None:
     home = tree / "paper" if (tree / "paper").is_dir() else tree
     shutil.copy(home / "plans" / "positives.json", out / "grid.json")
     for name, command in COMMANDS.items():
-        typed = _typed(command.split(), two_projects=home != tree)
+        typed = _typed(command.split(), tree)
         print(f"{name}: {' '.join(typed)}", flush=True)
         _run(tree, out, name, "-m", *typed)
         if name == "plan":
@@ -124,9 +124,14 @@ def make(tree: Path, out: Path) -> None:
     _run(tree, out, "render", "-c", RENDER)
 
 
-def _typed(words: list[str], *, two_projects: bool) -> list[str]:
+def _typed(words: list[str], tree: Path) -> list[str]:
     """A command line as a checkout spells it: module, command, flags."""
-    if two_projects:
+    if not (tree / "src" / "toptail" / "commands" / "flags.py").is_file() and "--set" in words:
+        at = words.index("--set")  # sizes were flags of their own
+        pairs = [pair.split("=") for pair in words[at + 1].split(",")]
+        flags = [word for name, x in pairs for word in (f"--{name.replace('_', '-')}", x)]
+        words = [*words[:at], *flags, *words[at + 2 :]]
+    if (tree / "paper").is_dir():
         return ["toptail_paper" if words[0] in ("study", "grid") else "toptail", *words]
     older = {"grid": ["study", "settle"], "demo": ["demo-pools"]}
     return ["toptail", *older.get(words[0], words[:1]), *words[1:]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -10,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import tyro
 
-from toptail import cli
-from toptail.commands.engine import EngineFlags
+from toptail.commands.flags import RayFlag, parse
 from toptail.errors import InputError, check_whole
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _BENCHES: Final = {
 
 
 @dataclass(frozen=True)
-class Bench(EngineFlags):
+class Bench(RayFlag):
     """Measure speed on this machine, both sides of every claim in one run."""
 
     what: Annotated[
@@ -78,18 +78,20 @@ class Bench(EngineFlags):
     def _rows(self) -> Iterator[Row]:
         check_whole("repetitions", self.repetitions, 1)
         check_whole("millions", self.millions, 10)
-        self.check_engine()
         if self.what == "quality" and self.task is None:
             raise InputError("'quality' needs a data set: give --task NAME_OR_FILE.")
         module, name = _BENCHES[self.what]
         bench = getattr(import_module(f"validation.{module}"), name)
         given: dict[str, list[Any]] = {"quality": [self.task]}
         given |= {name: [self.repetitions] for name in ("verdict", "honesty")}
-        given["scale"] = [self.millions, self.engine, self.address]
+        given["scale"] = [self.millions, self.ray]
         given["judging"] = [self.repetitions, self.table]
         rows: Iterator[Row] = bench(*given.get(self.what, []))
         return rows
 
 
 if __name__ == "__main__":
-    cli.run(cli.Program("python -m validation", Bench, "Measures of the library on this machine."))
+    try:
+        sys.exit(parse(Bench, sys.argv[1:], "python -m validation").run())
+    except InputError as error:
+        sys.exit(error.for_command())

@@ -21,17 +21,14 @@ _PER_FILE: Final = 5_000
 """Queries in one file, which are five million rows."""
 
 
-def bench_scale(
-    millions: int = 100, engine: str = "local", address: str | None = None
-) -> Iterator[Row]:
+def bench_scale(millions: int = 100, cluster: str | None = None) -> Iterator[Row]:
     """Rows of the benchmark table: audits of 10, 100, ... up to so many million candidates.
 
     Two scorers, pools of a thousand, partitioned Parquet; each audit is the command in a process
-    of its own, whose time on all cores and peak memory the operating system reports. With another
-    engine each table is audited here and there, and the results are compared bit by bit.
+    of its own, whose time on all cores and peak memory the operating system reports. With a Ray
+    ``cluster`` each table is audited here and there, and the results are compared bit by bit.
     """
     spent: dict[int, Spent] = {}
-    there = ("--engine", engine, *(() if address is None else ("--address", address)))
     with tempfile.TemporaryDirectory(prefix="toptail-bench-") as folder:
         table, out = Path(folder) / "table", Path(folder) / "out"
         for size in _sizes(millions):
@@ -43,13 +40,13 @@ def bench_scale(
                 _said(spent[size]),
                 f"{spent[size].cpu / size:.2f} s of CPU per million, 10,000 resamples",
             )
-            if engine != "local":
+            if cluster is not None:
                 here = _numbers(out)
-                other = run_command("audit", table, "--out", out, *there)
+                other = run_command("audit", table, "--out", out, "--ray", cluster)
                 same = "the same bits" if _numbers(out) == here else "NOT THE SAME BITS"
                 share = other.seconds / spent[size].seconds
                 took = f"{other.seconds:.0f} s, {share:.2f} times the time, {same}"
-                yield Row(f"{what}, {engine}", took, "memory and cores are those of its workers")
+                yield Row(f"{what}, ray", took, "memory and cores are those of its workers")
     for (small, before), (large, after) in pairwise(spent.items()):
         yield Row(
             f"growth from {small} to {large} million",

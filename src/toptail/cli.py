@@ -7,41 +7,87 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib import import_module
-from io import StringIO
+from io import StringIO, TextIOWrapper
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Union
-
-import tyro
+from typing import Any
 
 from toptail import __version__
 from toptail.audit.settings import NOT_MEANT
-from toptail.commands.options import ONE_WORD, respelled
-from toptail.commands.output import drop, open_output
 from toptail.errors import Exit, InputError, NotDoneError, brief, printable, system_error
 
-_COMMANDS: dict[str, tuple[str, str]] = {
-    "audit": ("audit:Audit", "Tell whether each scorer of a table is safe to maximize."),
-    "check": (
-        "check:CheckCommand",
-        "Tell whether the best of K by a critic is safe.",
-    ),
-    "choose": ("choose:Choose", "Choose what to deploy: selector, parameters and K."),
-    "plan": ("plan:PlanCommand", "Say which candidates of a table to judge."),
-    "demo": ("demo:Demo", "Audit five built-in scorers whose curves are known in closed form."),
-    "data": ("data:Data", "List, download, describe, collect, import and check data sets."),
-    "train": ("train:Train", "Train critics on a data set."),
-    "runs": ("runs:Runs", "List training runs and their states, or record that one is invalid."),
-    "report": (
-        "report:Report",
-        "Render the report of a stored audit or choice again.",
-    ),
-}
-"""Command -> where its class is inside ``toptail.commands``, and what the help says of it. The
-module is imported when its command runs, so that help is quick and an audit loads no lab."""
 
+@dataclass(frozen=True)
+class Command:
+    """A command, or a group of commands."""
+
+    sentence: str
+    """What the list of commands says about it."""
+    where: str = ""
+    """Module and class, ``toptail.commands.audit:Audit``. The module is imported when the command
+    runs, so that help is quick and an audit loads no lab."""
+    parts: Mapping[str, Command] = field(default_factory=dict)
+    """The commands of a group, by name."""
+
+    def load(self) -> type:
+        """The command's dataclass."""
+        module, _, name = self.where.partition(":")
+        found: type = getattr(import_module(module), name)
+        return found
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command line: its name, what it is for, and its commands."""
+
+    name: str
+    """What is typed."""
+    about: str
+    """The first paragraphs of its help: what it is for, and examples."""
+    commands: Mapping[str, Command]
+    """Its commands, by name."""
+
+
+_AT = "toptail.commands"
+
+TOPTAIL = Program(
+    "toptail",
+    f"""Is this critic safe to maximize?
+
+  toptail demo                                   five built-in scorers, in seconds
+  toptail audit scores.parquet --scores reward   a table of judged candidates
+
+{NOT_MEANT}""",
+    {
+        "audit": Command("Tell whether each scorer of a table is safe.", f"{_AT}.audit:Audit"),
+        "choose": Command(
+            "Choose what to deploy: selector, parameters and K.", f"{_AT}.choose:Choose"
+        ),
+        "plan": Command("Say which candidates of a table to judge.", f"{_AT}.plan:PlanCommand"),
+        "check": Command(
+            "Tell whether the best of K by a critic is safe, on a task.",
+            f"{_AT}.check:CheckCommand",
+        ),
+        "data": Command(
+            "List, download, describe, collect and import data sets.",
+            parts={
+                "list": Command("List OGBench's data sets.", f"{_AT}.data:ListData"),
+                "get": Command("Download a published data set.", f"{_AT}.data:GetData"),
+                "info": Command("Describe a data set file.", f"{_AT}.data:InfoData"),
+                "collect": Command("Collect a data set here.", f"{_AT}.data:CollectData"),
+                "import": Command(
+                    "Bring in data of Minari, D4RL or OGBench.", f"{_AT}.data:ImportData"
+                ),
+            },
+        ),
+        "train": Command("Train critics on a data set.", f"{_AT}.train:Train"),
+        "runs": Command("List training runs, or record that one is invalid.", f"{_AT}.runs:Runs"),
+        "demo": Command("Audit five scorers whose curves are known.", f"{_AT}.demo:Demo"),
+    },
+)
 
 _EXTRA = {
     **dict.fromkeys(("jax", "jaxlib", "flax", "optax", "safetensors"), "train"),
@@ -60,21 +106,6 @@ _ONE_TABLE = {
 """Command that takes one table -> what to do with two."""
 
 
-@dataclass(frozen=True)
-class Program:
-    """A command line: its name, its commands, and what it is for."""
-
-    name: str
-    """What is typed."""
-    commands: Any
-    """Its subcommands: a table as `_COMMANDS`, or a union as tyro takes it."""
-    purpose: str
-    """One sentence for the help."""
-
-
-TOPTAIL = Program("toptail", _COMMANDS, "Is this critic safe to maximize?")
-
-
 def main(argv: Sequence[str] | None = None, program: Program = TOPTAIL) -> int:
     """Run one command and return its exit code; see :class:`toptail.errors.Exit`.
 
@@ -88,7 +119,7 @@ def main(argv: Sequence[str] | None = None, program: Program = TOPTAIL) -> int:
     try:
         return _run(args, program)
     except (InputError, NotDoneError) as error:
-        return _say(error.for_command_line, error.code)
+        return _say(error.for_command(), error.code)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in _EXTRA:
@@ -102,7 +133,7 @@ def main(argv: Sequence[str] | None = None, program: Program = TOPTAIL) -> int:
         return _say(f"a number that was given is too large ({error}).", Exit.INPUT)
     except OSError as error:
         said = system_error(error)
-        return _say(said.for_command_line, said.code)
+        return _say(said.for_command(), said.code)
     except KeyboardInterrupt as error:
         notes: list[str] = getattr(error, "__notes__", [])
         return _say(" ".join(["interrupted", *notes]), Exit.INTERRUPTED)
@@ -112,54 +143,61 @@ def main(argv: Sequence[str] | None = None, program: Program = TOPTAIL) -> int:
 
 
 def _run(args: Sequence[str], program: Program) -> int:
-    command = parsed(respelled(args), program)
+    if not args or args[0] in ("-h", "--help"):
+        _print(program_page(program))
+        return Exit.FINE if args else Exit.INPUT
+    name, entry, words = _found(program, args)
+    if not entry.where or {"-h", "--help"} & set(words):
+        from toptail.commands.help import command_page
+
+        _print(command_page(entry.load(), name) if entry.where else _group_page(entry, name))
+        return Exit.FINE if words else Exit.INPUT
+    command = parsed(args, program)
     try:
         return int(command.run())
+    except (InputError, NotDoneError) as error:
+        from toptail.commands.help import flags_in
+
+        known = {flag.field for flag in flags_in(type(command))}
+        return _say(error.for_command(known), error.code)
     except SystemExit as error:  # of something that the command calls: the work is not done
         raise NotDoneError(
             f"The process was asked to end in the middle of the work (sys.exit({error.code!r}))."
         ) from error
 
 
+def _found(program: Program, args: Sequence[str]) -> tuple[str, Command, Sequence[str]]:
+    """The command that the words begin with, its full name, and the words behind it."""
+    name, entry = program.name, Command("", parts=program.commands)
+    words = list(args)
+    while words and not entry.where and words[0] not in ("-h", "--help"):
+        if words[0] not in entry.parts:
+            close = get_close_matches(words[0], entry.parts, 1)
+            meant = f" (did you mean '{close[0]}'?)" if close else ""
+            raise InputError(
+                f"'{name}' has no command '{words[0]}'{meant}; it has {', '.join(entry.parts)}."
+            )
+        name, entry = f"{name} {words[0]}", entry.parts[words.pop(0)]
+    return name, entry, words
+
+
 def parsed(args: Sequence[str], program: Program) -> Any:
     """The command that the words ask for; tyro says what is wrong with them, and repeats them."""
-    if all(map(str.isprintable, args)):
-        return _asked(args, program)
+    from toptail.commands.flags import parse
+
+    name, entry, words = _found(program, args)
     out, err = StringIO(), StringIO()
     try:
+        if all(map(str.isprintable, args)):
+            return parse(entry.load(), words, name)
         with redirect_stdout(out), redirect_stderr(err):
-            return _asked(args, program)
-    except SystemExit:
+            return parse(entry.load(), words, name)
+    except SystemExit as refused:
         said = f"{out.getvalue()}{err.getvalue()}".splitlines()
         sys.stderr.write("".join(f"{printable(line)}\n" for line in said))
+        if refused.code and args[0] in _ONE_TABLE and len(_files(args)) > 1:
+            _say(f"'{args[0]}' takes one table; {_ONE_TABLE[args[0]]}.", Exit.INPUT)
         raise
-
-
-def _asked(args: Sequence[str], program: Program) -> Any:
-    name, commands, words = program.name, program.commands, args
-    said: str | None = _description(program)
-    if isinstance(commands, dict):
-        if args and args[0] in commands:
-            module, _, command = commands[args[0]][0].partition(":")
-            commands = getattr(import_module(f"toptail.commands.{module}"), command)
-            name, said, args = f"{name} {args[0]}", None, args[1:]
-        else:
-            commands = _listed(commands)
-    try:
-        return tyro.cli(commands, prog=name, description=said, args=args, registry=ONE_WORD)
-    except SystemExit as refused:
-        if refused.code and words[0] in _ONE_TABLE and len(_files(words)) > 1:
-            _say(f"'{words[0]}' takes one table; {_ONE_TABLE[words[0]]}.", Exit.INPUT)
-        raise
-
-
-def _listed(commands: Mapping[str, tuple[str, str]]) -> Any:
-    """Subcommands that have a name and a sentence, for the help and for words that are none."""
-    parts = []
-    for name, (_, sentence) in commands.items():
-        empty = make_dataclass(name.replace("-", "_"), [], namespace={"__doc__": sentence})
-        parts.append(Annotated[empty, tyro.conf.subcommand(name, description=sentence)])
-    return Union[tuple(parts)]  # noqa: UP007
 
 
 def _files(args: Sequence[str]) -> list[str]:
@@ -167,11 +205,27 @@ def _files(args: Sequence[str]) -> list[str]:
     return [w for before, w in pairwise(args) if before[:1] != "-" and Path(w).exists()]
 
 
-def _description(program: Program) -> str:
-    codes = "; ".join(f"{code.value}, {code.meaning}" for code in Exit)
-    asked = f"{program.purpose} ({program.name} {__version__})"
-    meant = f"{NOT_MEANT}\n\n" if program is TOPTAIL else ""
-    return f"{asked}\n\n{meant}Exit codes: {codes}."
+def program_page(program: Program) -> str:
+    """The help of the program: examples, commands, exit codes."""
+    from toptail.commands.help import listed, paragraphs
+
+    name = program.name
+    usage = f"Usage: {name} COMMAND [FLAGS]   ('{name} COMMAND --help' has more)"
+    commands = listed({name: each.sentence for name, each in program.commands.items()})
+    codes = listed({str(code.value): code.meaning for code in Exit})
+    page = (paragraphs(program.about), usage, f"Commands:\n{commands}", f"Exit codes:\n{codes}")
+    return "\n\n".join((*page, f"{name} {__version__}"))
+
+
+def _group_page(group: Command, name: str) -> str:
+    from toptail.commands.help import listed
+
+    parts = listed({part: each.sentence for part, each in group.parts.items()})
+    return f"{group.sentence}\n\nUsage: {name} COMMAND [FLAGS]\n\nCommands:\n{parts}"
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
 
 
 def _say(sentence: str, code: Exit) -> Exit:
@@ -197,7 +251,7 @@ def run(program: Program = TOPTAIL) -> None:
     except KeyboardInterrupt:
         code = _say("interrupted", Exit.INTERRUPTED)
     except OSError as error:  # what was printed last did not arrive
-        code = _say(system_error(error, "the output").for_command_line, Exit.NOT_DONE)
+        code = _say(system_error(error, "the output").for_command(), Exit.NOT_DONE)
         drop(sys.stdout.fileno())
     except Exception:
         traceback.print_exc()
@@ -208,3 +262,43 @@ def run(program: Program = TOPTAIL) -> None:
         sys.stderr.flush()
         os._exit(code)
     sys.exit(code)
+
+
+class PipeOutput(TextIOWrapper):
+    """Standard output that ignores a closed pipe.
+
+    A reader such as ``head`` may close it early; the command still finishes, with its exit code.
+    """
+
+    def write(self, text: str) -> int:
+        """Write; drop the text once the pipe is closed."""
+        try:
+            return super().write(text)
+        except BrokenPipeError:
+            drop(self.fileno())
+            return len(text)
+
+    def flush(self) -> None:
+        """Flush; do nothing once the pipe is closed."""
+        try:
+            super().flush()
+        except BrokenPipeError:
+            drop(self.fileno())
+
+
+def open_output() -> None:
+    """Make both outputs take any character, a closed pipe, and being closed from the start."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    elif isinstance(sys.stdout, TextIOWrapper):
+        how = (sys.stdout.encoding, "backslashreplace", None, sys.stdout.line_buffering)
+        sys.stdout = PipeOutput(sys.stdout.detach(), *how)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+
+
+def drop(handle: int) -> None:
+    """Redirect an open file to the null device."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, handle)
+    os.close(nowhere)

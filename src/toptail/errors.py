@@ -8,9 +8,10 @@ import math
 import operator
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
+from functools import partial
 from numbers import Real
 
 
@@ -63,10 +64,13 @@ class _SentenceError(Exception):
     def __init__(self, sentence: str) -> None:
         super().__init__(printable(sentence))
 
-    @property
-    def for_command_line(self) -> str:
-        """The sentence with flags in place of arguments: ``--level 1.5`` for ``level=1.5``."""
-        return _ARGUMENT.sub(_as_flag, str(self))
+    def for_command(self, flags: Collection[str] | None = None) -> str:
+        """The sentence with flags in place of arguments: ``--level 1.5`` for ``level=1.5``.
+
+        Of a command with these ``flags``, another argument is a setting of its ``--set``, if it
+        has one, and else spelled as in Python; by default every argument is a flag.
+        """
+        return _ARGUMENT.sub(partial(_as_flag, flags), str(self))
 
 
 class InputError(_SentenceError, ValueError):
@@ -103,14 +107,18 @@ def option(name: str, value: object = None) -> str:
     return f"{name}=..." if value is None else f"{name}={value!r}"
 
 
-def _as_flag(argument: re.Match[str]) -> str:
-    flag, value = f"--{argument[1].replace('_', '-')}", argument[2]
+def _as_flag(flags: Collection[str] | None, argument: re.Match[str]) -> str:
+    name, value = argument[1], argument[2]
+    if flags is not None and name not in flags and "set" not in flags:
+        return argument[0]
+    setting = flags is not None and name not in flags
+    flag = f"--set {name}" if setting else f"--{name.replace('_', '-')}"
     if value == "...":
         return flag
     if value[0] in "'\"[(":
         content = ast.literal_eval(value)
         value = content if isinstance(content, str) else ",".join(map(str, content))
-    return f"{flag} {printable(value)}"
+    return f"{flag}{'=' if setting else ' '}{printable(value)}"
 
 
 _WRONG_PATH = {

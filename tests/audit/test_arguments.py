@@ -57,7 +57,7 @@ TWO_VALUES: dict[str, list[Any]] = {
 def test_an_error_keeps_both_spellings_between_processes() -> None:
     error = pickle.loads(pickle.dumps(InputError(f"Choose with {option('fail_on', ['a', 'b'])}.")))
     assert str(error) == "Choose with fail_on=['a', 'b']."
-    assert error.for_command_line == "Choose with --fail-on a,b."
+    assert error.for_command() == "Choose with --fail-on a,b."
 
 
 def test_one_name_where_several_are_possible_is_one_name() -> None:

@@ -139,14 +139,14 @@ def clustered(clusters: int = 12, per: int = 6) -> dict[str, list[Any]]:
     good = shared + 0.05 * rng.normal(size=n)
     return {
         "prompt": [*range(n)] * 2,
-        "who": ["good"] * n + ["random"] * n,
+        "selector": ["good"] * n + ["random"] * n,
         "reward": [*good, *np.zeros(n)],
         "document": [*(q // per for q in range(n))] * 2,
         "kind": ["even" if q // per % 2 == 0 else "odd" for q in range(n)] * 2,
     }
 
 
-NAMES = ["--query", "prompt", "--selector", "who", "--values", "reward"]
+NAMES = ["--query", "prompt", "--values", "reward"]
 
 
 def run(tmp_path: Path, *flags: str) -> int:
@@ -177,7 +177,7 @@ def test_groups_of_picks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     for name, part in stored["groups"].items():
         mine = [
             r
-            for r, k, w in zip(data["reward"], data["kind"], data["who"], strict=True)
+            for r, k, w in zip(data["reward"], data["kind"], data["selector"], strict=True)
             if (k, w) == (name, "good")
         ]
         assert part["comparisons"][0]["difference"] == pytest.approx(np.mean(mine))
@@ -206,7 +206,7 @@ def test_a_group_need_not_have_every_selector() -> None:
     assert groups["x"]["comparisons"][0]["difference"] == 1.5
 
 
-REFUSED = {"--scores": "who", "--k": "1,2", "--rho": "0.1", "--fail-on": "unsafe"}
+REFUSED = {"--scores": "good", "--k": "1,2", "--rho": "0.1", "--fail-on": "unsafe"}
 
 
 @pytest.mark.parametrize("flag", REFUSED)
@@ -223,12 +223,10 @@ def test_flags_that_say_nothing_about_picks_are_refused(
 def test_errors_about_picks_name_the_column_of_the_table() -> None:
     table = clustered() | {"reward": [float("nan")] * 144}
     with pytest.raises(toptail.InputError, match="column 'reward' holds nan in row 1"):
-        toptail.audit_picks(table, query="prompt", selector="who", values="reward")
+        toptail.audit_picks(table, query="prompt", values="reward")
     table = clustered() | {"document": list(range(144))}
     with pytest.raises(toptail.InputError, match="column 'document' must be the same"):
-        toptail.audit_picks(
-            table, query="prompt", selector="who", values="reward", cluster="document"
-        )
+        toptail.audit_picks(table, query="prompt", values="reward", cluster="document")
 
 
 # ------------------------------------------------------------------------- some picks were judged

@@ -22,9 +22,8 @@ from tests.light import run_light
 from tests.tasks.conftest import DATA
 from tests.training.toy import toy_config
 from toptail import results
-from toptail.cli import main
 from toptail.commands.check import CheckCommand
-from toptail.commands.requirements import need_training
+from toptail.commands.flags import need_training
 from toptail.errors import Exit, InputError
 from toptail.lab.check import run
 from toptail.lab.check.candidates import REFERENCE_SEEDS
@@ -109,7 +108,7 @@ def test_the_command_asks_for_no_package_that_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(results, "write_report", write_audit)  # pages take longer than the rest
-    monkeypatch.setattr("toptail.commands.requirements.find_spec", lambda _name: None)
+    monkeypatch.setattr("toptail.commands.flags.find_spec", lambda _name: None)
     (tmp_path / "mine.py").write_text("def q(s, a, g):\n    return (a * (g - s)).sum(axis=1)\n")
     flags = {"scorer": f"{tmp_path / 'mine.py'}:q", "pools": "uniform", "follow_k": "1,2"}
     command = asked(CheckCommand, task=TASK, out=tmp_path / "out", **(SIZES | flags))
@@ -162,9 +161,3 @@ def test_pieces_are_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert one.picked == other.picked
         assert one.followed == other.followed
     assert 1.0 in shares
-
-
-def test_an_address_without_an_engine_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["check", "--task", "x", "--scorer", "y", "--address", "auto"]
-    assert main(words) == Exit.INPUT
-    assert "give --engine ray" in capsys.readouterr().err

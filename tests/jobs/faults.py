@@ -29,10 +29,7 @@ from tests.programs import program_of
 from toptail.errors import Exit
 from validation.scale import write_table
 
-SMALL = (
-    *("--batch-size", "16", "--hidden", "8", "--depth", "1", "--embed-dim", "4"),
-    *("--seeds", "42,43"),
-)
+SIZES = {"batch_size": "16", "hidden": "8", "depth": "1", "embed_dim": "4"}
 TASKS = ("pointmaze-medium-navigate-v0", "pointmaze-large-navigate-v0")
 ALL = ("grid", "study", "audit")
 _QUIET = re.compile(rb"IDLE|Agent")
@@ -121,14 +118,18 @@ def commands(kind: str, folder: Path, millions: int) -> list[tuple[str, ...]]:
     tasks = collected(folder)
     if kind == "grid":
         return [
-            ("train", "--task", str(task), "--steps", "200", "--log-every", "50", *SMALL,
-             "--ensemble", "2", "--checkpoint-every", "50", "--critics", "raw,cosine,tdq,hybrid",
-             "--set", f"layer_norm={norm}", "--out", f"{{out}}/layer-norm-{norm}")
+            ("train", "--task", str(task), "--steps", "200", "--seeds", "42,43",
+             "--checkpoint-every", "50", "--critics", "raw,cosine,tdq,hybrid",
+             "--set", ",".join(f"{name}={size}" for name, size in SIZES.items()),
+             "--set", f"log_every=50,ensemble=2,layer_norm={norm}",
+             "--out", f"{{out}}/layer-norm-{norm}")
             for task in tasks
             for norm in ("on", "off")
         ]  # fmt: skip
+    sizes = [word for name, x in SIZES.items() for word in (f"--{name.replace('_', '-')}", x)]
     return [("study", "selection", "--task", str(tasks[0]), "--train", "--steps", "50",
-             "--diffusion-steps", "50", *SMALL, "--reference-seeds", "101,102", "--per-group", "9",
+             "--diffusion-steps", "50", *sizes, "--seeds", "42,43", "--reference-seeds", "101,102",
+             "--per-group", "9",
              "--pool-count", "1", "--pool-size", "32", "--runs", "{out}/runs",
              "--out", "{out}/selection")]  # fmt: skip
 
@@ -191,7 +192,7 @@ def _under_fire(
 ) -> int:
     """Run a command on the cluster; how often it lost its own node and was typed again."""
     for again in range(10):
-        process = _begin(words, out, "--engine", "ray", "--address", killed.cluster.address)
+        process = _begin(words, out, "--ray", killed.cluster.address)
         while process.poll() is None:
             killed.wait(*pause)
             if process.poll() is None and killed.sum() < kills:

@@ -14,7 +14,7 @@ import pytest
 from tests.programs import program_of
 from tests.training.toy import toy_file
 from toptail.cli import main
-from toptail.commands.engine import own_words
+from toptail.commands.flags import own_words
 from toptail.errors import BusyError, Exit, InputError, NotDoneError
 from toptail.io.locks import locked
 from toptail.jobs.executors import Here, Processes
@@ -22,8 +22,8 @@ from toptail.jobs.job import Job, Resources, find_job
 from toptail.jobs.workers import worker_pool
 
 SMALL = (
-    *("--steps", "2", "--batch-size", "16", "--log-every", "2", "--hidden", "8", "--depth", "1"),
-    *("--embed-dim", "4", "--ensemble", "1", "--seeds", "42"),
+    *("--steps", "2", "--seeds", "42", "--set", "batch_size=16,log_every=2,hidden=8,depth=1"),
+    *("--set", "embed_dim=4,ensemble=1"),
 )
 
 
@@ -159,26 +159,9 @@ def test_a_failed_process_shows_the_end_of_its_log_and_time_runs_out(tmp_path: P
         Processes(lambda _: slow, Resources(), seconds=0.5).run([job])
 
 
-def test_the_flags_of_the_engine_are_no_part_of_a_job() -> None:
-    words = [
-        "train",
-        "--engine",
-        "ray",
-        "--address=auto",
-        "--list-jobs",
-        "--job",
-        "a",
-        "--out",
-        "x",
-    ]
+def test_flags_about_jobs_are_no_part_of_a_job() -> None:
+    words = ["train", "--ray", "local", "--ray=auto", "--list-jobs", "--job", "a", "--out", "x"]
     assert own_words(words) == ["train", "--out", "x"]
-
-
-def test_an_address_without_ray_is_refused(
-    typed: Callable[..., int], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert typed("audit", "x.csv", "--address", "auto") == Exit.INPUT
-    assert "give --engine ray" in capsys.readouterr().err
 
 
 def test_trainings_one_by_one_are_those_of_the_command(

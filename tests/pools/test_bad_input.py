@@ -205,15 +205,10 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
         ["--cluster", "document"],
         ["'document' is missing in row 3"],
     ),
-    "support of one's own name": (
-        parquet(**ok, seen=[1, 0, 2, 1]),
-        ["--support", "seen"],
-        ["'seen' must be true/false", "row 3"],
-    ),
     "list of one's own name": (
-        parquet(scores=[[1.0, 2.0]], correct=[[1, 0]], seen=[[1]]),
-        ["--support", "seen"],
-        ["the list 'seen' has 1 entries"],
+        parquet(scores=[[1.0, 2.0]], correct=[[1, 0]], document=[["a"]]),
+        ["--cluster", "document"],
+        ["the list 'document' has 1 entries"],
     ),
     "support neither true nor false": (
         parquet(**ok, support=[1, 0, 2, 1]),

@@ -14,7 +14,6 @@ import pytest
 
 import toptail
 from toptail import AuditResult, InputError, PicksResult, ScoredPools, Verdict, builtin_pools
-from toptail.cli import main
 
 HOSTILE = "<script>alert(1)</script>\nname"
 
@@ -201,7 +200,6 @@ def test_reading_renders_nothing(
     for name in ("render_html", "render_latex", "render_markdown"):
         monkeypatch.setattr(f"toptail.results.{name}", broken)
     assert AuditResult.read(tmp_path / "out") == result
-    assert main(["report", str(tmp_path / "out")]) == 2
 
 
 def test_a_choice_has_tables_a_figure_and_a_notebook_view() -> None:

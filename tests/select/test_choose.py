@@ -391,7 +391,7 @@ def test_the_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFix
         [
             *("choose", str(table), "--scores", "cursed", "--out", str(out), "--k-max", "8"),
             *("--selectors", f"rank,trim:0.1,{mine}:any_one", "--cost", "0.001"),
-            *("--resamples", "100", "--repeats", "2"),
+            *("--resamples", "100"),
         ]
     )
     assert code == 0
@@ -410,7 +410,7 @@ def test_the_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFix
     [
         (["--selectors", "majority"], "there is no column 'answer'; name one with --answer"),
         (["--selectors", "gone.py:f"], "there is no file gone.py"),
-        (["--filter", "gone"], "there is no column 'gone' to filter by"),
+        (["--filters", "gone"], "there is no column 'gone' to filter by"),
     ],
 )
 def test_bad_input_is_a_sentence_exit_2_and_nothing_written(

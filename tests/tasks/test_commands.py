@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tyro
 
 from tests.tasks.conftest import DATA
-from toptail.commands.data import Data
+from toptail.cli import TOPTAIL, parsed
 from toptail.errors import InputError
 from toptail.lab.tasks.files import load, load_file
 from validation.sim import bench_sim
@@ -16,7 +15,7 @@ POINT = "pointmaze-medium-navigate-v0"
 
 
 def run(*args: str) -> int:
-    command: Any = tyro.cli(Data, args=list(args))
+    command: Any = parsed(["data", *args], TOPTAIL)
     return int(command.run())
 
 
@@ -56,7 +55,7 @@ def test_get_without_a_network_says_how_to_collect(
 ) -> None:
     monkeypatch.setattr("toptail.lab.tasks.download.MIRRORS", ())
     with pytest.raises(InputError, match=r"no mirror is known.*toptail data collect"):
-        run("get", "PointMaze", "--folder", str(tmp_path))
+        run("get", "PointMaze", "--out", str(tmp_path))
 
 
 def test_bench_sim_measures_both_sides() -> None:

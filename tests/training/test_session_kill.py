@@ -20,11 +20,10 @@ STEPS, LOG_EVERY, KILLS = 800, 5, 3
 
 
 def command(task: Path, out: Path) -> list[str]:
-    program = "import sys, tyro; from toptail.commands.train import Train as T; "
-    program += "sys.exit(tyro.cli(T).run())"
-    flags = f"--steps {STEPS} --log-every {LOG_EVERY} --checkpoint-every 10 --batch-size 16"
-    flags += " --critics raw --seeds 42,43 --hidden 8 --depth 1 --embed-dim 4 --ensemble 1"
-    return [sys.executable, "-c", program, "--task", str(task), "--out", str(out), *flags.split()]
+    flags = f"--steps {STEPS} --checkpoint-every 10 --critics raw --seeds 42,43"
+    flags += f" --set log_every={LOG_EVERY},batch_size=16,hidden=8,depth=1,embed_dim=4,ensemble=1"
+    program = [sys.executable, "-m", "toptail", "train"]
+    return [*program, "--task", str(task), "--out", str(out), *flags.split()]
 
 
 def newest_step(metrics: Path) -> int:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import tyro
 
 from tests.training.toy import toy_file
-from toptail.commands.lists import names
-from toptail.commands.train import Train
-from toptail.commands.train_progress import BatchBars, numbers, progress
+from toptail.commands.flags import names, parse
+from toptail.commands.train import BatchBars, Train, newest, progress
 from toptail.errors import InputError
 from toptail.lab.training.config import keep_compiled
 from toptail.lab.training.reports import save_training_figure, training_figure
 from toptail.lab.training.runs import load_run
 from toptail.lab.training.session import BatchProgress
 from toptail_paper.study.training import TrainingSettings
+
+FLAGS = {field.name for field in fields(Train)}
+SMALL = "batch_size=16,log_every=2,hidden=8,depth=1,embed_dim=4,ensemble=1"
 
 
 @pytest.fixture
@@ -32,13 +33,7 @@ def small(tmp_path: Path) -> Train:
         out=tmp_path / "out",
         critics=("cosine",),
         seeds=("42,43",),
-        batch_size=16,
-        log_every=2,
-        hidden=8,
-        depth=1,
-        embed_dim=4,
-        ensemble=1,
-        set=("temperature=0.5",),
+        set=(SMALL, "temperature=0.5"),
     )
 
 
@@ -80,9 +75,8 @@ def configs(train: Train) -> Any:
 
 
 def test_flags_reach_only_the_critics_that_have_them(small: Train) -> None:
-    train = replace(
-        small, critics=("raw,tdq", "hybrid"), set=("expectile=0.7,reward=0/1", "alpha=2"), depth=2
-    )
+    own = (SMALL.replace("depth=1", "depth=2"), "expectile=0.7,reward=0/1", "alpha=2")
+    train = replace(small, critics=("raw,tdq", "hybrid"), set=own)
     raw, tdq, hybrid = configs(train)
     assert [config.critic for config in (raw, tdq, hybrid)] == ["raw", "tdq", "hybrid"]
     assert dict(raw.settings) == {"hidden": (8, 8), "embed_dim": 4, "ensemble": 1}
@@ -95,13 +89,13 @@ def test_flags_reach_only_the_critics_that_have_them(small: Train) -> None:
 
 
 def test_the_behaviour_model_is_the_one_that_the_studies_train(small: Train) -> None:
-    both = replace(small, critics=("raw,diffusion",), steps=70, set=())
+    both = replace(small, critics=("raw,diffusion",), steps=70, set=(SMALL,))
     raw, model = both.chosen()
     layers = dict(raw.settings)["hidden"]
     settings = TrainingSettings(
         diffusion_steps=70,
-        batch_size=both.batch_size,
-        learning_rate=both.learning_rate,
+        batch_size=16,
+        learning_rate=3e-4,
         diffusion_settings=(("hidden", layers),),
     )
     expected = replace(settings.behaviour_model(model.task), log_every=model.log_every)
@@ -112,12 +106,12 @@ def test_the_behaviour_model_is_the_one_that_the_studies_train(small: Train) -> 
 
 
 def test_defaults_depend_on_the_device(small: Train, monkeypatch: pytest.MonkeyPatch) -> None:
-    train = replace(small, log_every=None)
+    train = replace(small, set=("hidden=8",))
     assert [(c.bfloat16, c.log_every) for c in configs(train)] == [(False, 50)]
-    assert [c.bfloat16 for c in configs(replace(train, precision="bfloat16"))] == [True]
+    assert [c.bfloat16 for c in configs(replace(train, set=("precision=bfloat16",)))] == [True]
     monkeypatch.setattr("jax.default_backend", lambda: "gpu")
     assert [(c.bfloat16, c.log_every) for c in configs(train)] == [(True, 500)]
-    assert [c.bfloat16 for c in configs(replace(train, precision="float32"))] == [False]
+    assert [c.bfloat16 for c in configs(replace(train, set=("precision=float32",)))] == [False]
 
 
 def test_programs_are_kept_on_a_gpu_unless_the_user_keeps_them(
@@ -147,18 +141,18 @@ def test_programs_are_kept_on_a_gpu_unless_the_user_keeps_them(
         ({"seeds": ("42,x",)}, r"--seeds takes whole numbers.*not '42,x'"),
         ({"seeds": ("42,42",)}, "--seeds 42,42 must be different whole numbers from 0 to"),
         ({"steps": 0}, "--steps 0"),
-        ({"learning_rate": float("inf")}, "--learning-rate inf"),
-        ({"embed_dim": 0}, "--embed-dim 0"),
-        ({"set": ("temperature=0",)}, "--temperature 0"),
+        ({"set": ("learning_rate=inf",)}, "--set learning_rate=inf"),
+        ({"set": ("embed_dim=0",)}, "--set embed_dim=0"),
+        ({"set": ("temperature=0",)}, "--set temperature=0"),
         ({"set": ("temperature=warm",)}, "--set: temperature is 'warm', not a number"),
-        ({"set": ("hidden=8",)}, "--set hidden: use --hidden"),
-        ({"hidden": 0}, "--hidden 0"),
+        ({"set": ("steps=8",)}, "--set: no critic has a setting 'steps'"),
+        ({"set": ("hidden=0",)}, "--set hidden=0"),
         ({"checkpoint_every": -5}, "--checkpoint-every -5"),
-        ({"critics": ("tdq",)}, "--(embed-dim|temperature) has no effect on tdq"),
-        ({"critics": ("hybrid",), "set": ("expectile=1.5",)}, "--expectile 1.5"),
+        ({"critics": ("tdq",)}, "--set (embed_dim|temperature) has no effect on tdq"),
+        ({"critics": ("hybrid",), "set": ("expectile=1.5",)}, "--set expectile=1.5"),
         (
             {"critics": ("raw",), "set": ("reward=0/1",)},
-            "--reward has no effect on raw",
+            "--set reward has no effect on raw",
         ),
         ({"task": "nowhere/x.npz"}, "nowhere/x.npz does not exist"),
     ],
@@ -166,19 +160,19 @@ def test_programs_are_kept_on_a_gpu_unless_the_user_keeps_them(
 def test_wrong_flags_are_refused(change: dict[str, Any], message: str, small: Train) -> None:
     with pytest.raises(InputError) as raised:
         replace(small, **change).run()
-    assert re.search(message, raised.value.for_command_line)
+    assert re.search(message, raised.value.for_command(FLAGS))
     assert not small.out.exists()
 
 
 def test_the_command_line() -> None:
     words = "--task PointMaze --critics raw,tdq --critics cosine --seeds 1,2 --steps 9 --out x"
-    flags = "--precision float32 --set reward=-1/0,learn_temperature=on"
-    train = tyro.cli(Train, args=f"{words} {flags}".split())
+    flags = "--set precision=float32 --set reward=-1/0,learn_temperature=on"
+    train = parse(Train, f"{words} {flags}".split())
     assert names(train.critics) == ("raw", "tdq", "cosine")
     options = train.options()
     assert (options.reward, options.learn_temperature) == ("-1/0", True)
     assert options.precision == "float32"
-    assert (train.batch_size, train.learning_rate) == (1024, 3e-4)
+    assert (options.batch_size, options.learning_rate) == (1024, 3e-4)
 
 
 def standing(step: int, **lines: Any) -> BatchProgress:
@@ -187,7 +181,7 @@ def standing(step: int, **lines: Any) -> BatchProgress:
 
 def test_the_numbers_of_the_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     line = {"loss": 0.25, "logit_gap": 2.0, "tau": None, "td_rmse": 3.0}
-    assert numbers(standing(5, **line)) == "loss 0.25 · gap 2 · tau –"
+    assert newest(standing(5, **line)) == "loss 0.25 · gap 2 · tau –"
     now = 0.0
     bars = BatchBars()
     monkeypatch.setattr(bars.bars, "get_time", lambda: now)
@@ -204,7 +198,7 @@ def test_elsewhere_there_are_lines_between_checkpoints(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr("toptail.commands.progress.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("toptail.commands.terminal.time.monotonic", lambda: clock[0])
     with progress() as watch:
         watch(replace(standing(0), stage="compiling", lines={}))
         for seconds, step in ((1.0, 10), (6.0, 20), (7.0, 30)):
@@ -236,7 +230,7 @@ def test_the_figure_shows_what_was_logged_and_marks_what_is_not_finite(tmp_path:
 
 
 def test_a_label_is_one_word_of_a_list_and_a_folder(small: Train) -> None:
-    listed = replace(small, critics=("raw,hybrid[alpha=2,td_weight=0.5]",), set=())
+    listed = replace(small, critics=("raw,hybrid[alpha=2,td_weight=0.5]",), set=(SMALL,))
     assert [config.name for config in listed.chosen()] == ["raw", "hybrid[alpha=2,td_weight=0.5]"]
     with pytest.raises(InputError, match="There is no critic 'rwa'"):
         replace(small, critics=("rwa[alpha=2]",)).chosen()

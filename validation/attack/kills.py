@@ -55,8 +55,8 @@ CASES: Final = (
          "--resamples 100 --out out", "out"),
     Case("collect", f"data collect {POINT} --episodes 3 --val-episodes 2 --rows 20 --workers 1 "
          f"--out own/{POINT}.npz"),
-    Case("train", f"train --task {POINT}.npz --steps 6 --batch-size 16 --log-every 2 "
-         "--checkpoint-every 2 --hidden 8 --depth 1 --embed-dim 4 --ensemble 1 "
+    Case("train", f"train --task {POINT}.npz --steps 6 --checkpoint-every 2 "
+         "--set batch_size=16,log_every=2,hidden=8,depth=1,embed_dim=4,ensemble=1 "
          "--critics cosine --seeds 42,43 --out runs"),
 )  # fmt: skip
 

@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
-
-import tyro
 
 from toptail import cli
-from toptail_paper.commands.all import All
-from toptail_paper.commands.check_data import CheckData
-from toptail_paper.commands.grid import Grid
-from toptail_paper.commands.ledger import Ledger
-from toptail_paper.commands.show import Show
-from toptail_paper.commands.study import StudyCommand
-from toptail_paper.commands.train_walker import TrainWalker
+from toptail.cli import Command
 
-_Command = (
-    Annotated[StudyCommand, tyro.conf.subcommand("study")]
-    | Annotated[Show, tyro.conf.subcommand("show")]
-    | Annotated[Ledger, tyro.conf.subcommand("ledger")]
-    | Annotated[Grid, tyro.conf.subcommand("grid")]
-    | Annotated[All, tyro.conf.subcommand("all")]
-    | Annotated[TrainWalker, tyro.conf.subcommand("train-walker")]
-    | Annotated[CheckData, tyro.conf.subcommand("check-data")]
-)
+_AT = "toptail_paper.commands"
 
 PAPER = cli.Program(
-    "toptail-paper", _Command, "The reproduction of 'Good Rankers, Bad Objectives'."
+    "toptail-paper",
+    """The reproduction of 'Good Rankers, Bad Objectives'.
+
+  toptail-paper show tab:main           a table of the paper beside what was measured
+  toptail-paper study controlled        measure the paper's 2-D world again""",
+    {
+        "study": Command(
+            "Run a study; results that exist in its folder are not computed again.",
+            parts={
+                "controlled": Command(
+                    "The paper's 2-D world.", f"{_AT}.study_controlled:StudyControlled"
+                ),
+                "selection": Command(
+                    "Frozen queries, the same candidates for all critics, independent judges.",
+                    f"{_AT}.study_selection:StudySelection",
+                ),
+                "semantics": Command(
+                    "What a learned score means, on recorded triples.",
+                    f"{_AT}.study_semantics:StudySemantics",
+                ),
+            },
+        ),
+        "show": Command("Show a table or figure beside what was measured.", f"{_AT}.show:Show"),
+        "ledger": Command("Decide every statement of the paper again.", f"{_AT}.ledger:Ledger"),
+        "grid": Command("Answer a question by a declared grid of trainings.", f"{_AT}.grid:Grid"),
+        "all": Command("Run everything about whole tasks.", f"{_AT}.all:All"),
+        "train-walker": Command(
+            "Train a walker that collects data.", f"{_AT}.train_walker:TrainWalker"
+        ),
+        "check-data": Command(
+            "Compare a data set with OGBench's recipe.", f"{_AT}.check_data:CheckData"
+        ),
+    },
 )
 
 

@@ -224,6 +224,6 @@ class TestInput:
             read_controlled(path)
 
     def test_a_light_install_is_told_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("toptail.commands.requirements.find_spec", lambda _name: None)
+        monkeypatch.setattr("toptail.commands.flags.find_spec", lambda _name: None)
         with pytest.raises(InputError, match=r"needs jax, .*pip install 'toptail\[train\]'"):
             StudyControlled().run()

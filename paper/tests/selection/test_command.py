@@ -20,8 +20,8 @@ from toptail.lab.critics.registry import names as critic_names
 from toptail.lab.tasks.files import save_file
 from toptail.lab.training.config import RunConfig
 from toptail_paper.claims.scale import shortfalls
+from toptail_paper.commands.settings import TrainingSize
 from toptail_paper.commands.show import Show
-from toptail_paper.commands.sizes import TrainingSize
 from toptail_paper.commands.study_selection import StudySelection
 from toptail_paper.selection import write as audits
 from toptail_paper.selection.config import STAGES, SelectionConfig

@@ -212,7 +212,7 @@ def test_wrong_names_are_refused(file: Path, text: str, message: str) -> None:
 def test_a_refused_scorer_is_an_argument_in_python_and_a_flag_on_the_command_line() -> None:
     with pytest.raises(InputError, match=r"^scorer='mine.txt': expected path") as refused:
         user_scorer("mine.txt")
-    assert refused.value.for_command_line.startswith("--scorer mine.txt: expected path")
+    assert refused.value.for_command().startswith("--scorer mine.txt: expected path")
 
 
 def test_a_file_that_does_not_run_is_refused(file: Path) -> None:

@@ -231,7 +231,7 @@ def test_too_few_triples_are_refused_before_anything_is_scored(home: Path, tmp_p
     config = small_config(str(home / "walks.npz"), triples=17)
     with pytest.raises(InputError, match=r"17 triples .* at least 18 with triples=") as refused:
         score_tasks(config, RunFolder(tmp_path), None, [f"{home / 'mine.py'}:make_score"])
-    assert refused.value.for_command_line.endswith("at least 18 with --triples.")
+    assert refused.value.for_command().endswith("at least 18 with --triples.")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,120 +8,88 @@ from typing import Annotated, Any, Final, Literal
 
 import tyro
 
-from toptail.api import (
-    BaselineTable,
-    HowJudged,
-    TableColumns,
-    Thresholds,
-    audit,
-    audit_picks,
-)
+from toptail.api import BaselineTable, TableColumns, Thresholds, audit, audit_picks
 from toptail.audit.baseline import COMPARISON_STATUSES
 from toptail.audit.settings import Rule, Settings
 from toptail.audit.verdict import STATUSES, reach
-from toptail.commands.engine import EngineFlags
-from toptail.commands.lists import filled, names, numbers, statuses, unjudged, value_range
-from toptail.commands.options import Flag, Words, command_line
-from toptail.commands.progress import progress_bar
-from toptail.commands.terminal import say
+from toptail.commands.flags import (
+    DECIDE,
+    OUTPUT,
+    SCALE,
+    File,
+    JudgedFlags,
+    RayFlag,
+    Share,
+    Statuses,
+    Words,
+    command_line,
+    filled,
+    names,
+    numbers,
+    statuses,
+)
+from toptail.commands.terminal import progress_bar, say
 from toptail.errors import Exit, InputError
 from toptail.io.files import check_folder
-from toptail.pools.columns import RESERVED
 from toptail.progress import Caller, called_by
 from toptail.results import AuditResult, PicksResult
 
-_Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
-
-_OF_PICKS: Final = ("query", "selector", "values", "cluster", "group", "p_judged")
+_OF_PICKS: Final = ("query", "values", "cluster", "group", "p_judged")
 _OF_TABLES: Final = (
-    *(name for name in RESERVED if name not in _OF_PICKS),
-    *("scores", "replicates", "k", "delta", "rho", "unit", "min_pool", "value_range", "fail_on"),
+    *("candidate", "scores", "replicates", "k", "delta", "rho", "unit", "min_pool", "value_range"),
     *("baseline", "baseline_scores", "margin", "cheap", "unjudged", "plan", "answers", "pairs"),
+    "fail_on",
 )
 """Flags that say nothing about picks, which have no candidates, no curves and no verdicts."""
 
 
-@dataclass(frozen=True)
-class Audit(EngineFlags):
+@dataclass(frozen=True, kw_only=True)
+class Audit(RayFlag, JudgedFlags):
     """Tell whether each scorer of a table is safe to maximize.
 
-    Safe here is about taking the best of K of pools like these: not about AI safety, and not
-    about training against the score.
+      toptail audit scores.parquet --scores reward
+      toptail audit new.csv --scores reward --fail-on unsafe --baseline old.csv
 
     The table (Parquet, CSV, JSON, JSON Lines, Arrow or npz) has one row per candidate with
     the columns 'query', one or more scores and a value, or one row per query with lists; or it
     is a log of lm-evaluation-harness, Inspect, RewardBench, or a Hugging Face data set's folder.
+
+    Safe here is about taking the best of K of pools like these: not about AI safety, and not
+    about training against the score.
     """
 
     table: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="TABLE")] = None
     """The table of scored candidates: a file, or a folder or address of partitioned Parquet, which
     may be larger than memory."""
-    out: Path = Path("toptail-audit")
-    """Folder for audit.json, audit.md, audit.tex and report.html."""
-    scores: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
-    """Score columns, separated by commas; by default every number column that may be one."""
-    values: _Column = None
-    """The value column to judge by; by default 'value' or 'correct'."""
-    p_judged: _Column = None
-    """Chances with which candidates were chosen for judging; by default 'p_judged'."""
-    cheap: _Column = None
-    """The value column of a cheap judge, who judged every candidate, beside --values of some."""
-    unjudged: Annotated[str | None, tyro.conf.arg(metavar="NUMBER|bounds")] = None
-    """What a candidate without a value counts as: zero, a number, or bounds for both extremes."""
-    plan: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """The plan that 'toptail plan' made of this table."""
-    answers: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """What was answered to the plan: query, candidate and value; by default the plan's file."""
-    pairs: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """Instead of values: judged pairs with the columns query, a, b, wins and p_judged."""
-    replicates: Annotated[Words, tyro.conf.arg(metavar="V1,V2,...")] = ()
-    """Two or more value columns that are independent replicates of one noisy judge."""
-    k: Annotated[Words, tyro.conf.arg(metavar="1,2,4,...")] = ()
-    """Candidate counts to show, separated by commas, beside the powers of two."""
-    query: _Column = None
-    """The column that says which candidates form one pool; by default 'query'."""
-    candidate: _Column = None
-    """A column of labels that are unique inside a query; by default 'candidate'."""
-    group: _Column = None
-    """A column of query labels to report by; by default 'group' where there is one."""
-    cluster: _Column = None
-    """A column of query labels to resample by; by default 'cluster' where there is one."""
-    support: _Column = None
-    """A true/false column: is the candidate on the data support; by default 'support'."""
-    picks: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """Instead of a table: judged picks with the columns query, selector, value, replicate; of some
-    of them, with p_judged."""
-    selector: _Column = None
-    """With --picks, the column that says who picked; by default 'selector'."""
-    seed: int = Settings.seed
-    """Seed of the bootstrap."""
-    resamples: int = Settings.resamples
-    """Bootstrap resamples."""
-    delta: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None
+    picks: File = None
+    """Instead of a table: judged picks with the columns query, selector, value, replicate."""
+    k: Annotated[Words, DECIDE, tyro.conf.arg(metavar="N,N,...")] = ()
+    """Candidate counts to show beside the powers of two."""
+    delta: Annotated[Share, DECIDE] = None
     """A fall of more than this share of the headroom is harm; 0.02 unless given."""
-    rho: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None
+    rho: Annotated[Share, DECIDE] = None
     """A harm above this share of the headroom must be ruled out for 'safe'; 0.1 unless given."""
-    level: float = Rule.level
+    level: Annotated[float, DECIDE] = Rule.level
     """Confidence of intervals and bands."""
-    unit: Annotated[Literal["pooled", "query"] | None, tyro.conf.arg(metavar="{pooled,query}")] = (
-        None
-    )
+    unit: Annotated[Literal["pooled", "query"] | None, DECIDE] = None
     """Measure in all queries' headroom (pooled, unless given) or each query in its own (query)."""
-    min_pool: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Leave out pools with fewer candidates; by default those below the 5 % quantile of sizes."""
-    value_range: Annotated[Words, tyro.conf.arg(metavar="LO,HI")] = ()
-    """The smallest and the largest value there can be, where that is known."""
-    baseline: Annotated[Path | None, tyro.conf.arg(metavar="TABLE")] = None
+    baseline: Annotated[Path | None, DECIDE, tyro.conf.arg(metavar="TABLE")] = None
     """An older table: each scorer is compared with the one of the same name there."""
-    baseline_scores: Annotated[Words, tyro.conf.arg(metavar="OLD=NEW,...")] = ()
-    """What scorers of the older table are called in the new one, separated by commas."""
-    margin: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None
+    baseline_scores: Annotated[Words, DECIDE, tyro.conf.arg(metavar="OLD=NEW,...")] = ()
+    """What scorers of the older table are called in the new one."""
+    margin: Annotated[Share, DECIDE] = None
     """A loss of at most this share of the older table's headroom is no loss; 0.02 unless given."""
-    fail_on: Annotated[Words, tyro.conf.arg(metavar="STATUS,...")] = ()
+    fail_on: Statuses = ()
     """Exit with code 1 if a scorer of --scores has such a status, over all queries or in a group,
     or cannot be decided at all."""
-    verbose: Annotated[Flag, tyro.conf.arg(aliases=["-v"])] = False
+    out: Annotated[Path, OUTPUT] = Path("toptail-audit")
+    """Folder for audit.json, audit.md, audit.tex and report.html."""
+    verbose: Annotated[bool, OUTPUT, tyro.conf.arg(aliases=["-v"])] = False
     """Say more about each scorer."""
+    resamples: Annotated[int, SCALE] = Settings.resamples
+    """Bootstrap resamples."""
+    seed: Annotated[int, SCALE] = Settings.seed
+    """Seed of the bootstrap."""
 
     def run(self) -> int:
         """Read, audit, write, and print the summary."""
@@ -137,7 +105,6 @@ class Audit(EngineFlags):
         return Exit.FAILED if failed else Exit.FINE
 
     def _fail_on(self) -> set[str]:
-        """The statuses asked for, each of which must be one; none where the flag is not given."""
         wanted = statuses(self.fail_on, dict.fromkeys((*STATUSES, *COMPARISON_STATUSES)))
         compared = wanted & set(COMPARISON_STATUSES) - set(STATUSES)
         if compared and self.picks is None and self.baseline is None:
@@ -153,19 +120,16 @@ class Audit(EngineFlags):
             raise InputError("Give one table of scored candidates, or --picks with judged picks.")
         how = self._given("seed", "resamples", "level")
         if self.picks is not None:
-            self._refuse("judged picks", _OF_TABLES)
+            self._refuse_table_flags()
             with called_by(Caller(command_line())):
                 return audit_picks(self.picks, **how, **self._given(*_OF_PICKS))
-        self._refuse("a table of candidates", ("selector",))
-        ends, filler = value_range(self.value_range), unjudged(self.unjudged)
-        judged = {"replicates": names(self.replicates), "unjudged": filler, "value_range": ends}
         with progress_bar() as tick, called_by(Caller(command_line(), tick, self.mapped())):
             return audit(
                 self.table,
                 k=numbers("--k", self.k, int) if self.k else None,
                 min_pool=self.min_pool,
                 columns=filled(TableColumns, self, scores=names(self.scores)),
-                judged=filled(HowJudged, self, **judged),
+                judged=self.judged(),
                 thresholds=filled(Thresholds, self),
                 baseline=self._older(),
                 **how,
@@ -195,13 +159,11 @@ class Audit(EngineFlags):
         given = {flag: getattr(self, flag) for flag in flags}
         return {flag: value for flag, value in given.items() if value is not None}
 
-    def _refuse(self, what: str, flags: tuple[str, ...]) -> None:
-        """Raise where a flag was given that says nothing about what is audited."""
-        for flag in flags:
+    def _refuse_table_flags(self) -> None:
+        for flag in _OF_TABLES:
             if getattr(self, flag) not in (None, ()):
-                raise InputError(
-                    f"--{flag.replace('_', '-')} says nothing about {what}; leave it out."
-                )
+                name = flag.replace("_", "-")
+                raise InputError(f"--{name} says nothing about judged picks; leave it out.")
 
 
 def _failed(result: AuditResult, fail_on: set[str]) -> list[str]:

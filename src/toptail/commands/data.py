@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from toptail.commands.engine import JobFlags
-from toptail.commands.progress import bars
-from toptail.commands.terminal import plain, show, table_with
+from toptail.commands.flags import OUTPUT, SCALE, JobFlags, Words
+from toptail.commands.terminal import bars, plain, show, table_with
 
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
@@ -26,7 +25,10 @@ _NameOrFile = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|F
 
 @dataclass(frozen=True)
 class ListData:
-    """List OGBench's data sets, and which of them are on this machine."""
+    """List OGBench's data sets, and which of them are on this machine.
+
+    toptail data list
+    """
 
     all: bool = False
     """List every data set, not only those with states as observations."""
@@ -53,13 +55,16 @@ class ListData:
 
 @dataclass(frozen=True)
 class GetData:
-    """Download a published data set; an interrupted download is resumed."""
+    """Download a published data set; an interrupted download is resumed.
+
+    toptail data get pointmaze-medium-navigate-v0
+    """
 
     name: _Name
     """An OGBench name, or a short name such as PointMaze."""
-    folder: Path | None = None
-    """Where to put the files; by default the first data folder."""
-    mirror: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    out: Annotated[Path | None, OUTPUT] = None
+    """Folder for the files; by default the first data folder."""
+    mirror: Annotated[Words, tyro.conf.arg(metavar="ADDRESS")] = ()
     """Address of a folder on the web to try before the known ones; may be given repeatedly."""
 
     def run(self) -> int:
@@ -67,7 +72,7 @@ class GetData:
         from toptail.lab.tasks.download import get, mirrors
         from toptail.lab.tasks.files import data_folders
 
-        folder = self.folder or data_folders()[0]
+        folder = self.out or data_folders()[0]
         notes: list[str] = []
         with _download_bars() as progress:
             paths = get(
@@ -82,7 +87,10 @@ class GetData:
 
 @dataclass(frozen=True)
 class InfoData:
-    """Describe a data set file: rows, trajectories, dimensions, ranges, hash."""
+    """Describe a data set file: rows, trajectories, dimensions, ranges, hash.
+
+    toptail data info PointMaze
+    """
 
     file: _NameOrFile
     """An OGBench name or the path of an .npz file."""
@@ -114,7 +122,7 @@ class InfoData:
 class CollectData(JobFlags):
     """Collect a data set on this machine by OGBench's recipe; needs no network.
 
-    toptail data collect PointMaze
+      toptail data collect PointMaze
 
     Killed at any moment, the same command resumes. The files depend on the name, the seed and the
     number of episodes, not on the number of workers.
@@ -122,17 +130,17 @@ class CollectData(JobFlags):
 
     name: _Name
     """An OGBench name, or a short name such as PointMaze."""
-    episodes: int | None = None
+    episodes: Annotated[int | None, SCALE] = None
     """Training episodes; by default as many as the published data set has."""
-    val_episodes: int | None = None
+    val_episodes: Annotated[int | None, SCALE] = None
     """Validation episodes; by default a tenth of the training episodes."""
-    rows: int | None = None
+    rows: Annotated[int | None, SCALE] = None
     """Rows per episode; by default as in the published data set."""
-    workers: int = 0
+    workers: Annotated[int, SCALE] = 0
     """Processes; 0 takes one per core."""
-    seed: int = 0
+    seed: Annotated[int, SCALE] = 0
     """Seed of the data set."""
-    out: Path | None = None
+    out: Annotated[Path | None, OUTPUT] = None
     """The training file, with the validation file beside it; by default in the data folder."""
     walkers: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """Folder of walkers, DIR/BODY/actor.safetensors; by default the package's."""
@@ -183,13 +191,15 @@ class CollectData(JobFlags):
 class ImportData:
     """Bring a data set of Minari, D4RL or OGBench into this project's layout.
 
+      toptail data import minari:D4RL/pointmaze/umaze-v2 --out umaze.npz
+
     The last episodes become the validation file. Actions are brought to ±1 where Minari's box
     says otherwise; rewards are not kept.
     """
 
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="KIND:PATH")]
     """minari:ID or minari:FOLDER, d4rl:FILE.hdf5, or ogbench:FILE.npz."""
-    out: Annotated[Path, tyro.conf.arg(metavar="NAME.npz")]
+    out: Annotated[Path, OUTPUT, tyro.conf.arg(metavar="NAME.npz")]
     """The training file; NAME-val.npz goes beside it."""
     val_share: float = 0.1
     """Share of the episodes that becomes the validation file."""
@@ -204,26 +214,6 @@ class ImportData:
         for sentence in result.notes:
             show(sentence)
         return 0
-
-
-@dataclass(frozen=True)
-class Data:
-    """List, download, describe, collect and import data sets."""
-
-    what: tyro.conf.OmitSubcommandPrefixes[
-        tyro.conf.OmitArgPrefixes[
-            Annotated[ListData, tyro.conf.subcommand("list")]
-            | Annotated[GetData, tyro.conf.subcommand("get")]
-            | Annotated[InfoData, tyro.conf.subcommand("info")]
-            | Annotated[CollectData, tyro.conf.subcommand("collect")]
-            | Annotated[ImportData, tyro.conf.subcommand("import")]
-        ]
-    ]
-    """What to do."""
-
-    def run(self) -> int:
-        """Run the chosen command."""
-        return self.what.run()
 
 
 def _length_histogram(lengths: IntArray) -> list[tuple[str, int]]:

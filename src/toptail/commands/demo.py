@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from toptail.commands.flags import OUTPUT
 from toptail.commands.terminal import say
 
 
 @dataclass(frozen=True)
 class Demo:
-    """Audit five built-in scorers whose best-of-K curves are known in closed form."""
+    """Audit five built-in scorers whose best-of-K curves are known in closed form.
 
-    out: Path = Path("toptail-demo")
+    toptail demo
+    """
+
+    out: Annotated[Path, OUTPUT] = Path("toptail-demo")
     """Folder for the report."""
-    seed: int = 0
-    """Seed of the pools and of the bootstrap."""
 
     def run(self) -> int:
         """Audit, write, print the summary and the closed form beside the measured curve."""
@@ -28,7 +31,7 @@ class Demo:
         from toptail.progress import Caller, called_by
 
         with called_by(Caller("toptail demo")):
-            result = audit(builtin_pools(seed=self.seed), seed=self.seed)
+            result = audit(builtin_pools())
         report = result.write(self.out)
         say(result.summary())
         k = np.array(result.k, dtype=float)

@@ -8,68 +8,53 @@ from typing import Annotated
 
 import tyro
 
-from toptail.commands.lists import names
-from toptail.commands.options import Words
+from toptail.commands.flags import DECIDE, OUTPUT, SCALE, PoolFlags, Table, names
 from toptail.commands.terminal import say
 from toptail.judging.plan import plan
 
-_Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
 
-
-@dataclass(frozen=True)
-class PlanCommand:
+@dataclass(frozen=True, kw_only=True)
+class PlanCommand(PoolFlags):
     """Say which candidates of a table to judge, so that the verdicts are decided soonest.
 
+      toptail plan scores.parquet --labels 2000
+      toptail audit scores.parquet --plan to_judge.parquet --answers judged.csv
+
     The file has one row per candidate, with its ids and the chances that the audit needs; let
-    them be judged, and give the plan and the answers to 'toptail audit TABLE --plan --answers'.
+    them be judged, and give the plan and the answers to 'toptail audit'.
     """
 
-    table: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TABLE")]
-    """The table of scored candidates; it needs no values."""
-    out: Path = Path("to_judge.parquet")
-    """File of the plan: Parquet or Arrow, which can be extended, CSV or JSON."""
-    labels: Annotated[int | None, tyro.conf.arg(metavar="M")] = None
-    """The most candidates that may be judged, those of --extend included."""
-    half_width: Annotated[float | None, tyro.conf.arg(metavar="X")] = None
-    """Instead of --labels: the half-width that every captured share should have."""
-    scores: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
-    """Score columns, separated by commas; by default every number column that may be one."""
-    query: _Column = None
-    """The column that says which candidates form one pool; by default 'query'."""
-    candidate: _Column = None
-    """A column of labels that are unique inside a query; by default 'candidate'."""
-    values: _Column = None
-    """Values of some candidates, from a pilot, which say how values spread."""
-    cheap: _Column = None
-    """The value column of a cheap judge, who judged every candidate."""
-    spread: Annotated[float | None, tyro.conf.arg(metavar="X")] = None
-    """The standard deviation of values inside a query, where it is known."""
-    min_pool: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Leave out pools with fewer candidates; by default those below the 5 % quantile of sizes."""
-    seed: int = 0
-    """Seed of the draws."""
-    looks: int = 1
-    """After how many batches the audit may be looked at, the first included."""
+    table: Table
+    """The table of scored candidates; it needs no values, those of a pilot help."""
     extend: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """An earlier plan of this table: everything it asked for stays."""
+    labels: Annotated[int | None, DECIDE, tyro.conf.arg(metavar="N")] = None
+    """The most candidates that may be judged, those of --extend included."""
+    half_width: Annotated[float | None, DECIDE, tyro.conf.arg(metavar="SHARE")] = None
+    """Instead of --labels: the half-width that every captured share should have."""
+    spread: Annotated[float | None, DECIDE] = None
+    """The standard deviation of values inside a query, where it is known."""
+    looks: Annotated[int, DECIDE] = 1
+    """After how many batches the audit may be looked at, the first included."""
+    out: Annotated[Path, OUTPUT] = Path("to_judge.parquet")
+    """File of the plan: Parquet or Arrow, which can be extended, CSV or JSON."""
+    seed: Annotated[int, SCALE] = 0
+    """Seed of the draws."""
 
     def run(self) -> int:
         """Plan, write, and say what is to be expected."""
-        found = plan(
-            self.table,
-            labels=self.labels,
-            half_width=self.half_width,
-            query=self.query,
-            candidate=self.candidate,
-            scores=names(self.scores) or None,
-            values=self.values,
-            cheap=self.cheap,
-            spread=self.spread,
-            min_pool=self.min_pool,
-            seed=self.seed,
-            looks=self.looks,
-            extend=self.extend,
+        same: tuple[str, ...] = (
+            "labels",
+            "half_width",
+            "query",
+            "candidate",
+            "values",
+            "cheap",
+            "spread",
         )
+        same += ("min_pool", "seed", "looks", "extend")
+        given = {name: getattr(self, name) for name in same}
+        found = plan(self.table, scores=names(self.scores) or None, **given)
         found.write(self.out)
         say(f"{found.summary()}.")
         if self.extend is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from toptail.commands.options import Flag, Words
+from toptail.commands.flags import DECIDE, OUTPUT, Words
 from toptail.commands.terminal import say, show, simple_grid
 from toptail.errors import InputError
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Runs:
     """List training runs and their states, or record that runs are invalid.
 
-    toptail runs DIR
+      toptail runs runs/pointmaze-medium-navigate-v0
+      toptail runs --invalidate runs/TASK/raw/seed-42 --reason "no goal in the loss"
 
     --invalidate records that a run is invalid because of a confirmed bug in its objective;
     its train command then repeats it with the same seed. Poor results are no reason.
@@ -29,11 +30,11 @@ class Runs:
 
     folders: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR...")] = ()
     """Folders; every run below them is listed."""
-    invalidate: Annotated[Words, tyro.conf.arg(metavar="RUN")] = ()
+    invalidate: Annotated[Words, DECIDE, tyro.conf.arg(metavar="RUN")] = ()
     """Folder of a run to record as invalid; may be given repeatedly."""
-    reason: str | None = None
+    reason: Annotated[str | None, DECIDE] = None
     """With --invalidate: the bug, and how it was confirmed."""
-    json: Flag = False
+    json: Annotated[bool, OUTPUT] = False
     """List as JSON: settings, states and the newest line of metrics of every run."""
 
     def run(self) -> int:

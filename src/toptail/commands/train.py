@@ -2,87 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Final
 
 import tyro
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
-from toptail.commands.engine import JobFlags
-from toptail.commands.lists import names, numbers
-from toptail.commands.options import Words, command_line
+from toptail.commands.flags import (
+    DECIDE,
+    OUTPUT,
+    SCALE,
+    Count,
+    JobFlags,
+    Names,
+    Words,
+    command_line,
+    names,
+    numbers,
+)
+from toptail.commands.terminal import Lines
 from toptail.errors import InputError, check_whole, option
 from toptail.lab.critics.registry import CRITICS, MAIN, entry, split_label
-from toptail.lab.training.config import SETTINGS, RunOptions, RunSize, require_seeds, typed_settings
-
-BEHAVIOUR: Final = "diffusion"
-"""Name of the behaviour model, which proposes candidates and is no critic."""
-_SETTABLE: Final = ", ".join(name for name in SETTINGS if name not in get_type_hints(RunSize))
+from toptail.lab.training.config import OPTIONS, RunOptions, require_seeds, typed_settings
 
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
     from toptail.lab.training.config import LearnerConfig
     from toptail.lab.training.runs import Run
+    from toptail.lab.training.session import BatchProgress, Watch
+
+BEHAVIOUR: Final = "diffusion"
+"""Name of the behaviour model, which proposes candidates and is no critic."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class _What:
-    """Data, output and critics; a class of its own, so that the help begins with them."""
-
-    task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]
-    """An OGBench name, a short name such as PointMaze, or the path of a training file."""
-    out: Path
-    """Folder of the runs."""
-    critics: Annotated[
-        Words,
-        tyro.conf.arg(
-            metavar="A,B,...",
-            help=f"Critics, given one by one or separated by commas: {', '.join(CRITICS)}. "
-            f"Unless given, {', '.join(MAIN)}. '{BEHAVIOUR}' is the behaviour model that proposes "
-            "candidates. cosine[temperature=0.1] is the critic with a setting of its own, in a "
-            "folder of that name.",
-        ),
-    ] = ()
-
-    set: Annotated[
-        Words,
-        tyro.conf.arg(
-            metavar="NAME=VALUE,...",
-            help="Settings of all critics that have them, as in temperature=0.1,layer_norm=off: "
-            f"{_SETTABLE}.",
-        ),
-    ] = ()
-
-    on: Annotated[Path | None, tyro.conf.arg(metavar="RUNS/TASK/CRITIC")] = None
-    """Folder of trained runs, for critics that read the frozen parameters of another run: seed N
-    reads RUNS/TASK/CRITIC/seed-N."""
-    seeds: Annotated[Words, tyro.conf.arg(metavar="N,N,...")] = ()
-    """Seeds, given one by one or separated by commas; they train together. Unless given,
-    42,43,44."""
-    checkpoint_every: int | None = None
-    """Steps between two checkpoints; 50000 on a GPU and 1000 on a CPU unless given."""
-    log: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
-    """Trackers that get the metrics, too: tensorboard, trackio, wandb (each must be installed)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Train(JobFlags, RunSize, _What):
+class Train(JobFlags):
     """Train critics on a data set, on a GPU if there is one.
 
-    toptail train --task PointMaze --critics raw,tdq --steps 20000 --out runs
+      toptail train --task PointMaze --critics raw,tdq --steps 20000 --out runs
+      toptail train --task PointMaze --steps 500 --out runs --set hidden=64
 
     Every seed of a critic is a run in OUT/TASK/CRITIC/seed-N. Killed at any moment, the same
     command resumes it and ends with the same bits. Finished runs are left alone, and extended with
     more --steps; invalid runs are repeated with the same seed.
     """
 
+    task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]
+    """An OGBench name, a short name such as PointMaze, or the path of a training file."""
+    on: Annotated[Path | None, tyro.conf.arg(metavar="RUNS/TASK/CRITIC")] = None
+    """Folder of trained runs, for critics that read the frozen parameters of another run: seed N
+    reads RUNS/TASK/CRITIC/seed-N."""
+    critics: Annotated[
+        Names,
+        DECIDE,
+        tyro.conf.arg(
+            metavar="A,B,...",
+            help=f"Critics: {', '.join(CRITICS)}; unless given {', '.join(MAIN)}. "
+            f"'{BEHAVIOUR}' is the behaviour model that proposes candidates, and "
+            "cosine[temperature=0.1] the critic with a setting of its own, in a folder of that "
+            "name.",
+        ),
+    ] = ()
+    set: Annotated[
+        Words,
+        DECIDE,
+        tyro.conf.arg(
+            metavar="NAME=VALUE,...",
+            help="Settings of all critics that have them, as in hidden=64,layer_norm=off: "
+            f"{', '.join(OPTIONS)}.",
+        ),
+    ] = ()
+    out: Annotated[Path, OUTPUT]
+    """Folder of the runs."""
+    log: Annotated[Names, OUTPUT] = ()
+    """Trackers that get the metrics, too: tensorboard, trackio, wandb (each must be installed)."""
+    steps: Annotated[int, SCALE]
+    """Optimizer steps."""
+    seeds: Annotated[Words, SCALE, tyro.conf.arg(metavar="N,N,...")] = ()
+    """Seeds, which train together; 42,43,44 unless given."""
+    checkpoint_every: Annotated[Count, SCALE] = None
+    """Steps between two checkpoints; 50000 on a GPU and 1000 on a CPU unless given."""
+
     def run(self) -> int:
         """Train, draw the curves, and list the runs; the exit code is 1 if one is invalid."""
         if self.by_jobs():
             return 0
         seeds, configs = self._seeds(), self.chosen()
-        from toptail.commands.train_progress import progress
         from toptail.lab.tasks.files import load
         from toptail.lab.training.config import keep_compiled
         from toptail.lab.training.data import TaskData
@@ -147,11 +166,8 @@ class Train(JobFlags, RunSize, _What):
     def options(self) -> RunOptions:
         """Sizes and settings of the critics."""
         _, written = split_label(f"critics[{','.join(self.set)}]" if self.set else "critics")
-        own = typed_settings(option("set"), written)
-        sizes = {field.name: getattr(self, field.name) for field in fields(RunSize)}
-        for name in own.keys() & sizes.keys():
-            raise InputError(f"{option('set', name)}: use {option(name)} in its place.")
-        return RunOptions(**sizes).having(own)
+        settings = typed_settings("--set", written, OPTIONS)
+        return RunOptions(steps=self.steps).having(settings)
 
     def _behaviour_model(self, task: str, *, alone: bool) -> LearnerConfig:
         """The behaviour model's configuration; among critics it takes their layers alone."""
@@ -184,3 +200,102 @@ def _finish(runs: Sequence[Run]) -> int:
             save_training_figure(read_lines(run.folder / METRICS), title, run.folder)
     print_runs(runs)
     return 0 if all(state_of(run)[0] == "finished" for run in runs) else 1
+
+
+# Progress: a bar on a terminal, a line every few seconds elsewhere.
+
+SHOWN = {
+    "loss": "loss",
+    "logit_gap": "gap",
+    "phi_norm": "‖φ‖",
+    "psi_norm": "‖ψ‖",
+    "tau": "tau",
+    "auc": "AUC",
+}
+"""Scalars of the progress bar, and their names there."""
+
+SPEED_SECONDS = 600.0
+"""Seconds that the speed is averaged over: a chunk of steps may take a minute."""
+
+
+class Speed(ProgressColumn):
+    """Steps per second of a batch of runs."""
+
+    def render(self, task: Task) -> Text:
+        """The speed, or the stage before there is one."""
+        if task.speed is None:
+            return Text(f"{task.fields['stage']} …")
+        count = task.fields["seeds"]
+        seeds = f"{count} seeds" if count > 1 else "1 seed"
+        return Text(f"{task.speed:,.{1 if task.speed < 10 else 0}f} steps/s × {seeds}")
+
+
+class BatchBars:
+    """One progress bar per batch of runs."""
+
+    def __init__(self) -> None:
+        self.speed, self.left = Speed(), TimeRemainingColumn()
+        self.bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=16),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f}", justify="right"),
+            self.speed,
+            self.left,
+            speed_estimate_period=SPEED_SECONDS,
+        )
+        self._ids: dict[tuple[str, tuple[int, ...]], TaskID] = {}
+
+    def update(self, at: BatchProgress) -> Task:
+        """Update the bar of a batch."""
+        key, seeds = (at.critic, at.seeds), len(at.seeds)
+        if key not in self._ids:
+            self._ids[key] = self.bars.add_task(
+                at.critic, total=at.steps, completed=at.step, stage=at.stage, seeds=seeds
+            )
+        self.bars.update(self._ids[key], completed=at.step, stage=at.stage)
+        (task,) = (task for task in self.bars.tasks if task.id == self._ids[key])
+        return task
+
+    def line(self, at: BatchProgress) -> str:
+        """The progress of a batch in one line."""
+        task = self.update(at)
+        pace = f"{self.speed.render(task)}, {self.left.render(task)} left"
+        parts = (f"{at.critic} {at.step:,}/{at.steps:,} steps", pace, newest(at))
+        return " · ".join(part for part in parts if part)
+
+
+def newest(at: BatchProgress) -> str:
+    """The newest scalars, means over the seeds where they are finite."""
+    parts = []
+    for name, label in SHOWN.items():
+        values = [line[name] for line in at.lines.values() if name in line]
+        finite = [value for value in values if value is not None]
+        if values:
+            parts.append(f"{label} {sum(finite) / len(finite):.3g}" if finite else f"{label} –")
+    return " · ".join(parts)
+
+
+@contextmanager
+def progress() -> Iterator[Watch]:
+    """A bar per batch and the newest numbers on a terminal.
+
+    Elsewhere a line when a batch begins, at every checkpoint, and every few seconds.
+    """
+    console, bars = Console(stderr=True), BatchBars()
+    if not console.is_terminal:
+        lines = Lines()
+
+        def write(at: BatchProgress) -> None:
+            bars.update(at)
+            if at.stage == "compiling" or at.stored or lines.due():
+                lines.write(bars.line(at))
+
+        yield write
+        return
+    with Live(Group(bars.bars), console=console, refresh_per_second=4) as live:
+
+        def show(at: BatchProgress) -> None:
+            bars.update(at)
+            live.update(Group(bars.bars, newest(at)))
+
+        yield show

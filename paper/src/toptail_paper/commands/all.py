@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import tyro
 
-from toptail.commands.engine import JobFlags, own_words
-from toptail.commands.lists import names
-from toptail.commands.options import Flag, Words
-from toptail.commands.requirements import need_training
+from toptail.commands.flags import JobFlags, Words, names, need_training, own_words
 from toptail.commands.terminal import say
 from toptail.commands.train import BEHAVIOUR
 from toptail.errors import InputError, NotDoneError
@@ -64,9 +61,9 @@ class All(JobFlags):
     """Stop after so many minutes; no limit unless given."""
     accelerator: int = 2
     """Jobs that share the accelerator: while one compiles, another trains."""
-    no_two_heads: Flag = False
+    no_two_heads: bool = False
     """Leave the two-head critics out."""
-    no_deployment: Flag = False
+    no_deployment: bool = False
     """Leave actors and closed loops out."""
 
     def run(self) -> int:
@@ -74,7 +71,7 @@ class All(JobFlags):
         need_training("all")
         if self.accelerator < 1 or (self.minutes is not None and not self.minutes > 0):
             raise InputError("--accelerator and --minutes must be more than 0.")
-        if self.by_jobs() or self.engine == "ray":
+        if self.by_jobs() or self.ray is not None:
             return 0
         from toptail.jobs.executors import Processes
         from toptail.jobs.job import Resources

@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from toptail.commands.engine import JobFlags
-from toptail.commands.options import Flag, command_line
-from toptail.commands.progress import progress_bar
-from toptail.commands.requirements import need_training
-from toptail.commands.terminal import say
-
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
     from toptail_paper.grids.grid import DeclaredGrid
+from toptail.commands.flags import JobFlags, command_line, need_training
+from toptail.commands.terminal import progress_bar, say
 
 
 @dataclass(frozen=True)
@@ -32,14 +28,14 @@ class Grid(JobFlags):
     """The declaration: see docs/settle.md, and plans/ for those of the paper's open questions."""
     out: Path
     """Folder of the results."""
-    small: Flag = False
+    small: bool = False
     """Run the trial that the file declares: every step at its smallest, and no answer."""
-    price: Flag = False
+    price: bool = False
     """Say how many trainings it takes, and do nothing."""
     networks: Path | None = None
     """Folder of final networks: a training whose network another grid left there is not repeated.
     OUT/networks unless given."""
-    so_far: Flag = False
+    so_far: bool = False
     """Train nothing, and say what the finished cells decide."""
 
     @cached_property

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from toptail.commands.options import Flag
 from toptail.commands.terminal import say
 from toptail.errors import InputError, option
 
@@ -20,7 +19,7 @@ class Ledger:
 
     out: Path | None = None
     """Folder with the studies' folders; the stored results unless given."""
-    cells: Flag = False
+    cells: bool = False
     """Also list every number of the paper in OUT/cells.md, with what was measured or why it was
     not."""
 

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toptail.commands.lists import names
-from toptail.commands.options import command_line
-from toptail.commands.progress import progress_bar
-from toptail.commands.terminal import print_table, say
+from toptail.commands.flags import command_line, names
+from toptail.commands.terminal import print_table, progress_bar, say
 from toptail.errors import InputError
 from toptail.lab.critics.registry import CRITICS, split_label
 
@@ -54,7 +52,7 @@ def _paper(study: Study) -> Annotate | None:
 
 def make_runs(train: Callable[..., object], *what: object) -> None:
     """Train the runs that a study lacks, with the progress of 'toptail train'."""
-    from toptail.commands.train_progress import progress
+    from toptail.commands.train import progress
 
     with progress() as watch:
         train(*what, watch)

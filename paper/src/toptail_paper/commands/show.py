@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from toptail.commands.options import Flag
-from toptail.commands.terminal import print_table, say
+from toptail.commands.terminal import plain, print_table, say, show, simple_grid
 from toptail.errors import InputError
 
 
@@ -28,9 +27,9 @@ class Show:
     out: Path | None = None
     """Show the table or figure of this folder, which 'toptail-paper study' wrote; for the selection
     study OUT/TASK. The stored results unless given."""
-    list: Flag = False
+    list: bool = False
     """List every table and figure: number, label, caption, tasks, and its state here."""
-    json: Flag = False
+    json: bool = False
     """Print JSON, with full precision."""
 
     def run(self) -> int:
@@ -120,7 +119,6 @@ def _show_folder(label: str, folder: Path) -> None:
 
 
 def _print_list(rows: Any) -> None:
-    from toptail.commands.terminal import plain, show, simple_grid
 
     grid = simple_grid()
     for heading in ("number", "label", "caption", "tasks", "status"):

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from toptail.commands.engine import JobFlags
-from toptail.commands.options import Flag, command_line, flags_of, with_given
-from toptail.commands.requirements import need_training
+from toptail.commands.flags import JobFlags, command_line, need_training
 from toptail.commands.terminal import say
 from toptail.io.json_files import read_json_if_exists
 from toptail_paper.commands.run_study import print_outcome, run_study, tables_job
+from toptail_paper.commands.settings import flags_of, with_given
 from toptail_paper.controlled.config import StudyConfig
 from toptail_paper.controlled.study import STUDY
 from toptail_paper.study.study import Request
@@ -44,7 +43,7 @@ class StudyControlled(JobFlags):
     """Folder of the study; a killed command goes on where it stopped."""
     settings: Settings = field(default_factory=Settings)
     """What is trained."""
-    choose: Flag = False
+    choose: bool = False
     """Instead of the study: apply the rule that fixed its default setting, on seeds 0 to 4."""
 
     def run(self) -> int:

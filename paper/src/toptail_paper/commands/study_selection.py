@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import tyro
 
-from toptail.commands.engine import JobFlags
-from toptail.commands.lists import names
-from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
-from toptail.commands.requirements import need_training
+from toptail.commands.flags import JobFlags, Words, command_line, names, need_training
 from toptail.commands.terminal import say
 from toptail.errors import InputError
 from toptail.lab.tasks.queries import group_bounds
@@ -26,7 +23,7 @@ from toptail_paper.commands.run_study import (
     run_study,
     tables_job,
 )
-from toptail_paper.commands.sizes import DeploymentSize, TrainingSize
+from toptail_paper.commands.settings import DeploymentSize, TrainingSize, flags_of, with_given
 from toptail_paper.selection.config import IDEALS_STAGE, STAGES, SelectionConfig
 from toptail_paper.selection.study import STUDY, SelectionRequest, UserInputs
 
@@ -72,7 +69,7 @@ class StudySelection(JobFlags):
     """Folder of trained runs, as 'toptail train' writes it: RUNS/TASK/CRITIC/seed-N."""
     out: Path = Path("runs/selection")
     """Folder of the study; the task's files go to OUT/TASK."""
-    declare: Flag = False
+    declare: bool = False
     """Freeze the queries, write the criteria to OUT/TASK/declared.json, and stop; as long as
     nothing is scored, they can be declared anew."""
     stage: Annotated[Words, tyro.conf.arg(metavar="A,B")] = ()
@@ -96,7 +93,7 @@ class StudySelection(JobFlags):
     )
     """An environment that restores stored rows and tells when a goal is reached: rollouts and
     deployment run there, as in 'toptail check'; OGBench's mazes need no --env."""
-    train: Flag = False
+    train: bool = False
     """First train what is missing in RUNS: critics, reference ensemble, behaviour model."""
     critics: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
     """With --train: which critics, beside the reference ensemble and the behaviour model; all of

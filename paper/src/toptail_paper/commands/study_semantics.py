@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from toptail.commands.engine import JobFlags
-from toptail.commands.lists import names
-from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
-from toptail.commands.requirements import need_training
+from toptail.commands.flags import JobFlags, Words, command_line, names, need_training
 from toptail.errors import InputError
 from toptail_paper.commands.run_study import (
     check_training,
@@ -22,7 +19,7 @@ from toptail_paper.commands.run_study import (
     run_study,
     tables_job,
 )
-from toptail_paper.commands.sizes import TrainingSize
+from toptail_paper.commands.settings import TrainingSize, flags_of, with_given
 from toptail_paper.semantics.config import SemanticsConfig
 from toptail_paper.semantics.page import memory_lines
 from toptail_paper.semantics.results import config_in
@@ -56,18 +53,18 @@ class StudySemantics(JobFlags):
     """Folder of trained runs, as 'toptail train' writes it: RUNS/TASK/CRITIC/seed-N."""
     out: Path = Path("runs/semantics")
     """Folder of the study."""
-    train: Flag = False
+    train: bool = False
     """First train what is missing in RUNS: critics, the independent value, behaviour models."""
     critics: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
     """With --train: which critics; the paper's four, on navigation data with the two-head variants,
     unless given."""
-    temperature: Flag = False
+    temperature: bool = False
     """With --train: also train the temperature study of the cosine critic."""
     scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION")] = ()
     """A scorer of your own, one more row in every table: a function of states, actions and goals,
     or one that returns such a function; or a checkpoint, ogbench:PATH, d3rlpy:PATH or
     torchscript:PATH; may be repeated."""
-    ideals: Flag = False
+    ideals: bool = False
     """Also score by the ideal critics, which need no training, on PointMaze: takes minutes."""
     size: TrainingSize = field(default_factory=TrainingSize)
     """How large what is trained is."""

@@ -13,8 +13,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from toptail.commands.progress import progress_bar
-from toptail.commands.terminal import show
+from toptail.commands.terminal import progress_bar, show
 from toptail.errors import Exit
 
 

@@ -297,8 +297,9 @@ class RunOptions(RunSize):
 
     def having(self, settings: Mapping[str, Any]) -> RunOptions:
         """A copy with some settings, of all critics or of some."""
-        known = {name: value for name, value in settings.items() if name in SETTINGS}
-        rest = {name: value for name, value in settings.items() if name not in SETTINGS}
+        shared = {*SETTINGS, *OPTIONS}
+        known = {name: value for name, value in settings.items() if name in shared}
+        rest = {name: value for name, value in settings.items() if name not in shared}
         return replace(self, **known, others=tuple({**dict(self.others), **rest}.items()))
 
     def settings(self) -> dict[str, Any]:
@@ -374,7 +375,10 @@ _OF_ALL_CRITICS: Final = ("steps", "batch_size", "learning_rate", "gamma", "dept
 SETTINGS: Final = tuple(
     name for name in get_type_hints(RunOptions) if name not in ("precision", "log_every", "others")
 )
-"""Settings that a label or ``--set`` may have, besides the fields of single critics."""
+"""Settings that a label may have, besides the fields of single critics."""
+
+OPTIONS: Final = (*(name for name in SETTINGS if name != "steps"), "precision", "log_every")
+"""Settings that ``--set`` may have, besides the fields of single critics."""
 
 
 def base_config(on: Path) -> RunConfig:
@@ -401,15 +405,17 @@ def labelled(config: RunConfig, label: str) -> RunConfig:
     return replace(config, critic=critic, **runs, settings=settings, label=label)
 
 
-def typed_settings(label: str, written: Mapping[str, str]) -> dict[str, Any]:
+def typed_settings(
+    label: str, written: Mapping[str, str], known: Sequence[str] = SETTINGS
+) -> dict[str, Any]:
     """The settings of a label, converted to the types of the options."""
     kinds, settings = get_type_hints(RunOptions), {}
     for name, text in written.items():
-        kind = (get_args(kinds[name]) or (kinds[name],))[0] if name in SETTINGS else _kind_of(name)
+        kind = (get_args(kinds[name]) or (kinds[name],))[0] if name in known else _kind_of(name)
         if kind is None:
             raise InputError(
                 f"{label}: no critic has a setting '{name}'; the settings are "
-                f"{', '.join(SETTINGS)}, and the numbers among the critics' own fields."
+                f"{', '.join(known)}, and the numbers among the critics' own fields."
             )
         try:
             settings[name] = _value_in(text, kind)

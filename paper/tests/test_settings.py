@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from io import StringIO
 from typing import Any, Literal
 
 import pytest
-import tyro
-from rich.console import Console
 
-from toptail.commands.options import flags_of, respelled, with_given
-from toptail.commands.progress import progress_bar
+from toptail.commands.flags import parse
+from toptail.commands.help import command_page
 from toptail.errors import InputError
+from toptail_paper.commands.settings import flags_of, with_given
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ Settings = flags_of(Config(), ("seeds", "radii", "split"), sweep="sweeps", pool_
 
 
 def parsed(*words: str, **more: Any) -> Config:
-    flags = tyro.cli(Settings, args=list(words))
+    flags = parse(Settings, words)
     config: Config = with_given(Config(), flags, **more)
     return config
 
@@ -82,45 +80,8 @@ def test_a_bad_list_names_its_flag(words: str) -> None:
         parsed("--seeds", words)
 
 
-def test_help_is_the_configurations_own(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        tyro.cli(Settings, args=["--help"])
-    said = " ".join(capsys.readouterr().out.replace("│", " ").split())
+def test_help_is_the_configurations_own() -> None:
+    said = " ".join(command_page(Settings, "toptail-paper").split())
     assert "Training seeds, in their order. Unless given: 1,2." in said
     assert "Candidates of a pool. Unless given: 64." in said
     assert "Radii. Unless given: none." in said
-
-
-def test_older_spellings_are_those_of_their_command() -> None:
-    assert respelled(["study", "selection", "--critic=a.py:f", "--critic"]) == [
-        *("study", "selection", "--scorer=a.py:f", "--scorer"),
-    ]
-    assert respelled(["train", "--critic", "raw"]) == ["train", "--critics", "raw"]
-    assert respelled(["audit", "--critic", "raw"]) == ["audit", "--critic", "raw"]
-
-
-def test_elsewhere_there_is_a_plain_line_every_few_seconds(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    now = 0.0
-    monkeypatch.setattr("toptail.commands.progress.time.monotonic", lambda: now)
-    with progress_bar() as tick:
-        for now in (1.0, 4.9, 5.0, 9.0, 10.0):
-            tick("scores\x1b[31m", now / 100)
-    assert capsys.readouterr().err.splitlines() == [
-        r"scores\x1b[31m: 5% · 5 s",
-        r"scores\x1b[31m: 10% · 10 s",
-    ]
-
-
-def test_a_bar_shows_the_stage_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Console(force_terminal=True, width=100, file=StringIO())
-    monkeypatch.setattr("rich.console.Console", lambda **_: terminal)
-    with progress_bar() as tick:
-        tick("pools", 0.5)
-        tick("scores", 0.1)  # another stage: its time is counted anew
-        terminal.print("")
-    said = terminal.file.getvalue()  # type: ignore[attr-defined]
-    assert "scores" in said
-    assert "10%" in said
-    assert "-:--:--" in said  # nothing is known yet

@@ -1,104 +1,22 @@
-"""Flags made of a configuration's dataclass, the one list type, and older spellings of flags."""
+"""Flags of studies: settings of a configuration, and how large what they train is."""
 
 from __future__ import annotations
 
-import ast
 import inspect
-import shlex
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, make_dataclass, replace
-from pathlib import Path
-from textwrap import dedent
-from types import UnionType
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    Literal,
-    TypeAlias,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import tyro
 
-from toptail.commands.lists import numbers, parts
+from toptail.commands.flags import SCALE, Words, numbers, parts
+from toptail.commands.help import sentences
+from toptail.errors import check_whole
+from toptail.lab.training.config import DEPTH, WIDTH
 
 Config = TypeVar("Config")
 
-Flag: TypeAlias = tyro.conf.FlagCreatePairsOff[bool]
-"""A switch that has no opposite."""
-
-Words: TypeAlias = tyro.conf.UseAppendAction[tuple[str, ...]]
-"""The one list type: repeated, separated by commas, or both."""
-
 _METAVARS: Final[Mapping[Any, str]] = {int: "N,N,...", float: "X,X,..."}
-
-_OLDER: Final[Mapping[tuple[str, ...], Mapping[str, str]]] = {
-    ("train",): {"--critic": "--critics"},
-    ("study", "semantics"): {"--critic": "--scorer"},
-    ("study", "selection"): {"--critic": "--scorer"},
-}
-"""Command -> older spellings of its flags, which still work and which help leaves out."""
-
-
-ONE_WORD: Final = tyro.constructors.ConstructorRegistry()
-"""How flags that take one word are read: what is no number is refused in plain words."""
-
-_EXAMPLES: Final[Mapping[Any, str]] = {
-    float: "a number such as 0.1",
-    int: "a whole number such as 64",
-    str: "a word",
-    Path: "a path",
-}
-
-
-@ONE_WORD.primitive_rule
-def _one_word(
-    flag: tyro.constructors.PrimitiveTypeInfo,
-) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
-    union = get_origin(flag.type) in (Union, UnionType)
-    kinds = set(get_args(flag.type) if union else (flag.type,)) - {type(None)}
-    if len(kinds) != 1 or not kinds <= _EXAMPLES.keys():
-        return None
-    (kind,) = kinds
-
-    def read(words: list[str]) -> Any:
-        try:
-            return kind(words[0])
-        except ValueError:
-            raise ValueError(f"expected {_EXAMPLES[kind]}, not '{words[0]}'") from None
-
-    return tyro.constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar=kind.__name__.upper(),
-        instance_from_str=read,
-        is_instance=lambda value: value is None or isinstance(value, (kind, int)),
-        str_from_instance=lambda value: [str(value)],
-    )
-
-
-def respelled(words: Sequence[str]) -> list[str]:
-    """A command line with older spellings of flags as they are spelled now."""
-    flags = _OLDER.get(tuple(words[:1])) or _OLDER.get(tuple(words[:2]), {})
-    return ["".join((flags.get((p := w.partition("="))[0], p[0]), *p[1:])) for w in words]
-
-
-def program_name() -> str:
-    """The program that runs: ``toptail``, or one that is built on it."""
-    started = Path(sys.argv[0] if sys.argv else "")
-    name = started.parent.name if started.name == "__main__.py" else started.stem
-    name = name.replace("_", "-")
-    return name if name.startswith("toptail-") else "toptail"
-
-
-def command_line() -> str:
-    """What was typed, for the record."""
-    return shlex.join([program_name(), *sys.argv[1:]])
 
 
 @dataclass(frozen=True)
@@ -126,8 +44,8 @@ class _Setting:
         text = self.text if shown is None else f"{self.text} Unless given: {shown}."
         if listed:
             metavar = _METAVARS.get(self.element, "A,B,...")
-            return flag, Annotated[Words, tyro.conf.arg(help=text, metavar=metavar)], ()
-        return flag, Annotated[self.kind | None, tyro.conf.arg(help=text)], None
+            return flag, Annotated[Words, SCALE, tyro.conf.arg(help=text, metavar=metavar)], ()
+        return flag, Annotated[self.kind | None, SCALE, tyro.conf.arg(help=text)], None
 
     def parsed(self, flag: str, value: Any) -> Any:
         """What was given, as the configuration has it: 'none' is no entry, 'all' are all."""
@@ -182,7 +100,7 @@ def _setting(base: Any, path: tuple[str, ...]) -> _Setting:
     for step in outer:
         base = getattr(base, step)
     owner = type(base)
-    return _Setting(path, _kind(owner, name), _sentences(owner)[name], getattr(base, name))
+    return _Setting(path, _kind(owner, name), sentences(owner)[name], getattr(base, name))
 
 
 def _kind(owner: type, name: str) -> Any:
@@ -193,12 +111,61 @@ def _kind(owner: type, name: str) -> Any:
     return get_type_hints(field)[name]
 
 
-def _sentences(owner: type) -> dict[str, str]:
-    """Field -> the sentence that follows it in the source."""
-    (node,) = ast.parse(dedent(inspect.getsource(owner))).body
-    assert isinstance(node, ast.ClassDef)
-    found = {}
-    for field, text in zip(node.body, node.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
-            found[ast.unparse(field.target)] = " ".join(ast.literal_eval(text.value).split())
-    return found
+@dataclass(frozen=True, kw_only=True)
+class TrainingSize:
+    """How large the networks are that --train makes, and how long they train."""
+
+    steps: int | None = None
+    """With --train: optimizer steps of each critic; 100000 unless given, and 50000 on manipulation
+    data."""
+    diffusion_steps: int | None = None
+    """With --train: optimizer steps of the behaviour models; 100000 unless given, 0 for none."""
+    batch_size: int | None = None
+    """With --train, and for actors: rows per step; 1024 unless given."""
+    hidden: int | None = None
+    """With --train, and for actors: width of the hidden layers; 512 unless given."""
+    depth: int | None = None
+    """With --train, and for actors: number of hidden layers; 3 unless given."""
+    embed_dim: int | None = None
+    """With --train: dimension of phi and psi; 512 unless given."""
+
+    def given(self) -> dict[str, Any]:
+        """Settings of a study's training that were given, by the names that it has for them."""
+        for name in ("batch_size", "hidden", "depth", "embed_dim"):
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), 1)
+        layers = (("hidden", self.layers),) if self.layers else ()
+        dims = (("embed_dim", self.embed_dim),) if self.embed_dim else ()
+        found = {name: getattr(self, name) for name in ("steps", "diffusion_steps", "batch_size")}
+        found |= {"settings": (*layers, *dims) or None, "diffusion_settings": layers or None}
+        return {name: value for name, value in found.items() if value is not None}
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The hidden layers that were asked for; none where they were not."""
+        if self.hidden is None and self.depth is None:
+            return ()
+        return (self.hidden or WIDTH,) * (self.depth or DEPTH)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeploymentSize:
+    """How much the stage deployment does."""
+
+    actor_steps: int | None = None
+    """In the stage deployment: optimizer steps of each actor; 100000 unless given."""
+    episodes: int | None = None
+    """In the stage deployment: episodes of each evaluation goal; 20 unless given."""
+    episode_steps: int | None = None
+    """In the stage deployment: steps after which an episode has failed; the environment's own
+    unless given."""
+
+    def given(self, size: TrainingSize) -> dict[str, dict[str, Any]]:
+        """Settings that were given, of actors and of episodes, by the names that they have."""
+        actor: dict[str, Any] = {"steps": self.actor_steps, "batch_size": size.batch_size}
+        actor["hidden"] = size.layers or None
+        episodes = {"per_goal": self.episodes, "limit": self.episode_steps}
+        return {
+            name: {key: value for key, value in settings.items() if value is not None}
+            for name, settings in (("actor", actor), ("episodes", episodes))
+        }
