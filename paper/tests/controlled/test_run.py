@@ -15,7 +15,6 @@ import pytest
 from paper.tests.controlled.tiny import TINY
 from toptail.errors import InputError
 from toptail.io.arrays import read_arrays
-from toptail.lab.critics.registry import IDEALS
 from toptail.pools import ScoredPools
 from toptail.stats import best_of_k
 from toptail_paper.claims import reported
@@ -34,6 +33,7 @@ from toptail_paper.controlled.run import choose_default, run_controlled
 from toptail_paper.controlled.trainings import COSINES, EVERY, Trainings
 from toptail_paper.controlled.world import ControlledWorld, exact_value, on_support
 from toptail_paper.study.batches import train_seeds
+from toptail_paper.study.naming import IDEALS
 from toptail_paper.study.store import RunFolder, alone
 
 

@@ -14,7 +14,6 @@ import pytest
 from paper.tests.semantics.scored import CONFIG, manipulation, navigation, temperature
 from paper.tests.triples import world
 from toptail.errors import InputError
-from toptail.lab.critics.registry import IDEALS
 from toptail.lab.judges.exact import exact_values
 from toptail.lab.tasks.files import load
 from toptail_paper.claims.reported import cells
@@ -32,7 +31,7 @@ from toptail_paper.semantics.tables import all_tables
 from toptail_paper.semantics.temperature import temperature_table
 from toptail_paper.study import ideals as study_ideals
 from toptail_paper.study.ideals import PointIdeals
-from toptail_paper.study.naming import drawn, scorer_name
+from toptail_paper.study.naming import IDEALS, drawn, scorer_name
 from toptail_paper.study.replicates import split_tables
 from toptail_paper.study.store import RunFolder
 from toptail_paper.triples.bootstrap import seed_mean

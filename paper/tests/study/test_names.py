@@ -14,7 +14,7 @@ from paper.tests.semantics.test_load import store
 from tests.critics.examples import registered
 from tests.training.toy import toy_dataset
 from toptail.errors import InputError
-from toptail.lab.critics.registry import CRITICS
+from toptail.lab.critics.registry import CRITICS, entry, without_settings
 from toptail.pools.columns import group_seeds
 from toptail_paper.selection.load import read_selection
 from toptail_paper.selection.run import Stages
@@ -22,10 +22,21 @@ from toptail_paper.selection.stages import Selection
 from toptail_paper.selection.study import UserInputs
 from toptail_paper.semantics.load import read_task
 from toptail_paper.semantics.scoring import score_tasks
-from toptail_paper.study.naming import drawn, in_order, is_circular, is_control, scorer_name
+from toptail_paper.study.naming import (
+    critic_of,
+    drawn,
+    ideal_of,
+    in_order,
+    is_circular,
+    is_control,
+    readout,
+    scorer_name,
+    title,
+)
 from toptail_paper.study.store import RunFolder, Stored
 
 SCORE = "def score(states, actions, goals):\n    return actions[:, 0]\n"
+BOTH = "cosine[contrast=symmetric_info_nce,temperature=0.1]"
 OF_CRITICS = ("raw", "raw@42", "two_head_joint.f_cos", "two_head_separate.f_cos@3", "tdq.mine")
 
 
@@ -134,3 +145,38 @@ def test_variants_stand_behind_their_critic_with_their_settings() -> None:
     assert scorer_name(norm) == "Cosine-trained (temperature 0.1), ‖φ‖ alone"
     assert is_circular("tdq[gamma=0.9]")
     assert drawn([warm, "two_head_joint[alpha=2]"]) == [warm]
+
+
+def test_which_scorers_are_values() -> None:
+    paper = [entry for entry in CRITICS.values() if entry.group not in ("factor", "other")]
+    scorers = {name: each for entry in paper for name, each in entry.scorers.items()}
+    values = {name for name, each in scorers.items() if each.value}
+    assert values == {"tdq", "two_head_separate", "two_head_joint", "td_bilinear"}
+    assert all(each.step_reward("-1/0") == -float(each.value) for each in scorers.values())
+    assert all(each.step_reward("0/1") == 0.0 for each in scorers.values())
+
+
+def test_the_registry_reads_a_variant_as_its_critic() -> None:
+    assert readout(BOTH) is readout("cosine")
+    assert critic_of("two_head_joint[alpha=2].f_cos") is critic_of("two_head_joint.f_cos")
+    assert ideal_of(BOTH) == ideal_of("cosine")
+    assert entry(BOTH).name == "cosine"
+    assert without_settings("two_head_joint[alpha=2].f_cos") == "two_head_joint.f_cos"
+    assert without_settings("mine [2024]") == "mine [2024]"
+
+
+def test_a_reader_sees_the_settings_behind_the_title() -> None:
+    assert title("cosine[temperature=0.1]") == "Cosine (temperature 0.1)"
+    assert title("raw") == "Raw bilinear"
+    assert title("mine [2024]") == "mine [2024]"
+
+
+def test_scorers_and_their_titles() -> None:
+    joint = CRITICS["two_head_joint"]
+    assert list(joint.scorers) == ["two_head_joint", "two_head_joint.f_cos"]
+    assert title("two_head_joint") == "Two heads, joint: q_td"
+    assert title("two_head_joint.f_cos") == "Two heads, joint: f_cos"
+    assert title("raw") == "Raw bilinear"
+    assert critic_of("two_head_joint.f_cos") is joint
+    assert (readout("mine"), critic_of("mine"), readout("raw.f_cos")) == (None, None, None)
+    assert title("mine") == "mine"

@@ -42,7 +42,7 @@ def registered(name: str) -> Iterator[Entry]:
     module = f"{registry.__package__}.{name}"
     CRITICS[name] = entry = example_entry(name)
     sys.modules[module] = import_module(f"{__name__}.{name}")
-    caches = (registry._by_scorer, registry._known)
+    caches = (registry._known,)
     for cache in caches:
         cache.cache_clear()
     try:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.lab.critics.registry import MAIN, ideal_of
+from toptail.lab.critics.registry import MAIN
 from toptail.stats import (
     best_of_k,
     bootstrap_sums,
@@ -29,6 +29,7 @@ from toptail_paper.controlled.evaluate import (
 from toptail_paper.controlled.ideals import log_likelihood
 from toptail_paper.controlled.trainings import Trainings
 from toptail_paper.controlled.world import ControlledWorld, exact_value
+from toptail_paper.study.naming import ideal_of
 from toptail_paper.study.search_error import POOLED, POOLED_CANDIDATES, POOLED_RESAMPLES
 from toptail_paper.study.tables import StoredCell, cell
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap, seed_mean

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from toptail.lab.critics.registry import IDEALS
 from toptail.report.text import number, plural
 from toptail_paper.controlled.results import ControlledResults, critic_name
+from toptail_paper.study.naming import IDEALS
 from toptail_paper.study.page import Texts, recorded
 
 _LEAD: Final = (

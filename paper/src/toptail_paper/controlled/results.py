@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.io.arrays import read_arrays
 from toptail.io.json_files import read_json_if_exists
-from toptail.lab.critics.registry import MAIN, title
+from toptail.lab.critics.registry import MAIN
 from toptail.stats.best_of_k import Floats
 from toptail_paper.controlled.config import WITHIN
 from toptail_paper.study.compare import reported
-from toptail_paper.study.naming import setting_in
+from toptail_paper.study.naming import setting_in, title
 from toptail_paper.study.results import StudyResults, common_parts
 
 NAMES: Final[Mapping[str, str]] = {

@@ -8,7 +8,6 @@ import jax
 import numpy as np
 from scipy.stats import beta
 
-from toptail.lab.critics.registry import readout
 from toptail.lab.judges.exact import exact_values
 from toptail.lab.proposals.diffusion import load_policy
 from toptail.lab.scorers.base import climber
@@ -28,6 +27,7 @@ from toptail_paper.selection.deployment.episodes import (
 from toptail_paper.selection.deployment.run import acting
 from toptail_paper.selection.deployment.search import search_episodes
 from toptail_paper.semantics.scoring import evaluate
+from toptail_paper.study.naming import readout
 
 STARTS: Final = 16
 """Random actions that gradient ascent starts from; the end with the highest score is taken."""

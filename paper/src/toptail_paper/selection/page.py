@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from toptail.lab.critics.registry import IDEALS, MAIN, critic_of
+from toptail.lab.critics.registry import MAIN
 from toptail.report.text import bracket, join, number, plural, signed
 from toptail_paper.selection.results import SelectionResults, judge_name
 from toptail_paper.selection.show import circular_words, excluded_words
-from toptail_paper.study.naming import scorer_name
+from toptail_paper.study.naming import IDEALS, critic_of, scorer_name
 from toptail_paper.study.page import Texts, recorded
 from toptail_paper.study.results import scale_rows
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from toptail.audit.picks import picks_content
 from toptail.errors import InputError
-from toptail.lab.critics.registry import IDEALS, names
+from toptail.lab.critics.registry import names
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.pools import JudgedPicks
@@ -23,7 +23,7 @@ from toptail.stats.best_of_k import Floats
 from toptail.stats.resample import Estimate
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.pools import CandidatePools
-from toptail_paper.study.naming import TRIVIAL
+from toptail_paper.study.naming import IDEALS, TRIVIAL
 from toptail_paper.study.store import Stored
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap, summary
 

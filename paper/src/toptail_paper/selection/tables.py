@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from toptail.io.json_files import jsonable
-from toptail.lab.critics.registry import CRITICS, ideal_of, names
+from toptail.lab.critics.registry import CRITICS, names
 from toptail.lab.judges.point import EXACT
 from toptail.progress import Tick, no_tick
 from toptail.stats import best_of_k
@@ -22,7 +22,7 @@ from toptail_paper.selection.measure import Judged, Mask, Picked, Resampled, by_
 from toptail_paper.selection.results import SelectionMetric
 from toptail_paper.selection.rollout_data import RANDOM
 from toptail_paper.selection.specs import TABLES
-from toptail_paper.study.naming import is_circular
+from toptail_paper.study.naming import ideal_of, is_circular
 from toptail_paper.study.search_error import (
     LABEL,
     NOTES,

@@ -14,7 +14,6 @@ from toptail.audit.settings import Settings
 from toptail.errors import InputError
 from toptail.io.json_files import write_json
 from toptail.judging.values import judged_pools
-from toptail.lab.critics.registry import IDEALS
 from toptail.pools import ScoredPools
 from toptail.progress import Tick, no_tick
 from toptail.results import write_report
@@ -38,6 +37,7 @@ from toptail_paper.selection.tables import (
     pick_norm_table,
     search_error_table,
 )
+from toptail_paper.study.naming import IDEALS
 from toptail_paper.study.search_error import LABEL
 from toptail_paper.study.tables import write_tables
 

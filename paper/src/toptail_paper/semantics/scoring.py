@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
 from toptail.io.files import entries
-from toptail.lab.critics.registry import IDEALS
 from toptail.lab.judges.exact import POINT_JUDGES, PointJudge
 from toptail.lab.judges.point import is_point_maze
 from toptail.lab.judges.reference import REFERENCE_CRITIC
@@ -40,6 +39,7 @@ from toptail_paper.semantics.config import (
 from toptail_paper.semantics.draws import behaviour_runs, draw, proposals_spec, propose, spec
 from toptail_paper.semantics.load import stored_columns
 from toptail_paper.study.ideals import ideal_scorers, knows_ideals
+from toptail_paper.study.naming import IDEALS
 from toptail_paper.study.results import note_critics, note_data
 from toptail_paper.study.store import RunFolder, Stale, Stored, fitting, need
 

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from toptail.lab.critics.registry import (
-    IDEALS,
-    MAIN,
-    critic_of,
-    readout,
-    settings_words,
-    title,
-    without_settings,
-)
+from toptail.lab.critics.registry import CRITICS, LABEL, MAIN, Entry, Readout, without_settings
 from toptail.lab.tasks.names import SHORT_NAMES
 
 PAPER_TASKS: Final = {
@@ -36,6 +28,66 @@ TRAINED: Final = "_trained/"
 """``raw_trained/cosine``: the raw critic's embeddings, read as a cosine."""
 
 _WORDS: Final = {"binary_nce": "binary NCE", "symmetric_info_nce": "symmetric InfoNCE"}
+
+
+IDEALS: Final[Mapping[str, str]] = {
+    "q_star": "Ideal: Q*",
+    "q_behaviour": "Ideal: Q of the behaviour",
+    "log_ratio": "Ideal: log-ratio",
+    "gamma_d": "Ideal: γ^d",
+}
+"""The ideal critics, which are computed and not trained, with their names in tables."""
+
+
+def split_readout(scorer: str) -> tuple[str, str]:
+    """The label of a scorer's critic, and the name of its readout; empty for the deployed one."""
+    label, bracket, rest = scorer.rpartition("]")
+    critic, _, readout = rest.partition(".")
+    return f"{label}{bracket}{critic}", readout
+
+
+def settings_words(scorer: str) -> str:
+    """The settings in a scorer's name, in words; empty without settings."""
+    form = LABEL.fullmatch(scorer)
+    if form is None:
+        return ""
+    return form["settings"].replace("_", " ").replace("=", " ").replace(",", ", ")
+
+
+def readout(scorer: str) -> Readout | None:
+    """The readout of a scorer, by its column name (``raw``); None for a user's scorer."""
+    return _lookup(scorer)[1]
+
+
+def critic_of(scorer: str) -> Entry | None:
+    """The critic of a scorer, without its settings; None for a user's scorer."""
+    return _lookup(scorer)[0]
+
+
+def _lookup(scorer: str) -> tuple[Entry, Readout] | tuple[None, None]:
+    known = {name: (each, read) for each in CRITICS.values() for name, read in each.scorers.items()}
+    return known.get(without_settings(scorer), (None, None))
+
+
+def ideal_of(scorer: str) -> str | None:
+    """The ideal of a scorer; None for a user's scorer, or where it is not known.
+
+    An ideal critic is its own ideal. Of a critic's other readouts, f_raw and f_cos have one.
+    """
+    if scorer in IDEALS:
+        return scorer
+    critic, read = _lookup(scorer)
+    if critic is None or read is None or read.name == critic.deployed:
+        return None if critic is None else critic.ideal
+    return "log_ratio" if read.name in ("f_raw", "f_cos") and not read.value else None
+
+
+def title(scorer: str) -> str:
+    """A scorer's name in tables; a user's scorer keeps its own name."""
+    read, settings = readout(scorer), settings_words(scorer)
+    if read is None:
+        return IDEALS.get(scorer, scorer)
+    return f"{read.title} ({settings})" if settings else read.title
 
 
 def scorer_name(scorer: str) -> str:

@@ -8,10 +8,9 @@ from typing import Any, Final
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from toptail.lab.critics.registry import IDEALS
 from toptail.report.figures import INK, NEUTRAL, new_figure
 from toptail_paper.study.figures import FigureSpec, interval
-from toptail_paper.study.naming import in_order
+from toptail_paper.study.naming import IDEALS, in_order
 from toptail_paper.study.tables import Metric
 from toptail_paper.triples.search_error import SearchError
 

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from toptail.lab.critics.base import Critic
     from toptail.lab.critics.bellman import Reward
 
-_LABEL: Final = re.compile(
+LABEL: Final = re.compile(
     r"(?P<critic>[^\[\]\s]+)\[(?P<settings>[^\[\]=]+=[^\[\]]+)\](?P<readout>\.\w+)?"
 )
+"""A critic with settings, and perhaps a readout: ``raw[hidden=64].f_cos``."""
 _SETTING: Final = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^=]*[^=\s])\s*")
 
 
@@ -32,7 +33,7 @@ def split_label(label: str) -> tuple[str, dict[str, str]]:
     """The critic of a label such as ``raw[hidden=64]``, and its settings as they are written."""
     if "[" not in label and "]" not in label:
         return label, {}
-    form = _LABEL.fullmatch(label)
+    form = LABEL.fullmatch(label)
     parts = [] if form is None else [_SETTING.fullmatch(x) for x in form["settings"].split(",")]
     settings = {part["name"]: part["value"] for part in parts if part is not None}
     if form is None or form["readout"] or len(settings) < len(parts):
@@ -61,23 +62,8 @@ def value_text(value: Any) -> str:
 
 def without_settings(scorer: str) -> str:
     """A scorer's name without settings: ``raw.f_cos`` of ``raw[hidden=64].f_cos``."""
-    form = _LABEL.fullmatch(scorer)
+    form = LABEL.fullmatch(scorer)
     return scorer if form is None else form["critic"] + (form["readout"] or "")
-
-
-def split_readout(scorer: str) -> tuple[str, str]:
-    """The label of a scorer's critic, and the name of its readout; empty for the deployed one."""
-    label, bracket, rest = scorer.rpartition("]")
-    critic, _, readout = rest.partition(".")
-    return f"{label}{bracket}{critic}", readout
-
-
-def settings_words(scorer: str) -> str:
-    """The settings in a scorer's name, in words; empty without settings."""
-    form = _LABEL.fullmatch(scorer)
-    if form is None:
-        return ""
-    return form["settings"].replace("_", " ").replace("=", " ").replace(",", ", ")
 
 
 Group: TypeAlias = Literal["main", "two_head", "control", "factor", "other"]
@@ -218,55 +204,6 @@ def names(*groups: Group) -> tuple[str, ...]:
 
 MAIN: Final = names("main")
 """The four main critics, in order."""
-
-
-@cache
-def _by_scorer() -> dict[str, tuple[Entry, Readout]]:
-    return {scorer: (e, read) for e in CRITICS.values() for scorer, read in e.scorers.items()}
-
-
-def readout(scorer: str) -> Readout | None:
-    """The readout of a scorer, by its column name (``raw``); None for a user's scorer."""
-    return _lookup(scorer)[1]
-
-
-def critic_of(scorer: str) -> Entry | None:
-    """The critic of a scorer, without its settings; None for a user's scorer."""
-    return _lookup(scorer)[0]
-
-
-def _lookup(scorer: str) -> tuple[Entry, Readout] | tuple[None, None]:
-    return _by_scorer().get(without_settings(scorer), (None, None))
-
-
-IDEALS: Final[Mapping[str, str]] = {
-    "q_star": "Ideal: Q*",
-    "q_behaviour": "Ideal: Q of the behaviour",
-    "log_ratio": "Ideal: log-ratio",
-    "gamma_d": "Ideal: γ^d",
-}
-"""The ideal critics, which are computed and not trained, with their names in tables."""
-
-
-def ideal_of(scorer: str) -> str | None:
-    """The ideal of a scorer; None for a user's scorer, or where it is not known.
-
-    An ideal critic is its own ideal. Of a critic's other readouts, f_raw and f_cos have one.
-    """
-    if scorer in IDEALS:
-        return scorer
-    critic, read = _lookup(scorer)
-    if critic is None or read is None or read.name == critic.deployed:
-        return None if critic is None else critic.ideal
-    return "log_ratio" if read.name in ("f_raw", "f_cos") and not read.value else None
-
-
-def title(scorer: str) -> str:
-    """A scorer's name in tables; a user's scorer keeps its own name."""
-    read, settings = readout(scorer), settings_words(scorer)
-    if read is None:
-        return IDEALS.get(scorer, scorer)
-    return f"{read.title} ({settings})" if settings else read.title
 
 
 def entry(name: str) -> Entry:

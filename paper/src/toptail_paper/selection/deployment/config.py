@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from toptail.errors import InputError
-from toptail.lab.critics.registry import entry, split_readout
+from toptail.lab.critics.registry import entry
 from toptail.lab.tasks.names import is_ogbench, parse_name
 from toptail_paper.selection.deployment.actor import ActorConfig
+from toptail_paper.study.naming import split_readout
 
 Kind: TypeAlias = Literal["value", "contrastive"]
 """What an actor follows: a readout that is fitted to Bellman targets, or any other."""

@@ -17,7 +17,7 @@ from toptail.io.files import sha256
 from toptail.io.json_files import read_json, write_json
 from toptail.lab.check.closed_loop import TaskEnvironment
 from toptail.lab.critics.base import TrainedCritic
-from toptail.lab.critics.registry import MAIN, split_readout
+from toptail.lab.critics.registry import MAIN
 from toptail.lab.proposals.diffusion import DiffusionPolicy, load_policy
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import parse_name
@@ -39,6 +39,7 @@ from toptail_paper.selection.deployment.episodes import (
     success,
 )
 from toptail_paper.selection.deployment.search import EXACT, search_episodes
+from toptail_paper.study.naming import split_readout
 from toptail_paper.study.store import plain, require_fit
 
 
