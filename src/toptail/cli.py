@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
@@ -186,15 +186,12 @@ def parsed(args: Sequence[str], program: Program) -> Any:
     from toptail.commands.flags import parse
 
     name, entry, words = _found(program, args)
-    out, err = StringIO(), StringIO()
+    said = StringIO()
     try:
-        if all(map(str.isprintable, args)):
-            return parse(entry.load(), words, name)
-        with redirect_stdout(out), redirect_stderr(err):
+        with redirect_stderr(said):
             return parse(entry.load(), words, name)
     except SystemExit as refused:
-        said = f"{out.getvalue()}{err.getvalue()}".splitlines()
-        sys.stderr.write("".join(f"{printable(line)}\n" for line in said))
+        sys.stderr.write("".join(f"{printable(line)}\n" for line in said.getvalue().splitlines()))
         if refused.code and args[0] in _ONE_TABLE and len(_files(args)) > 1:
             _say(f"'{args[0]}' takes one table; {_ONE_TABLE[args[0]]}.", Exit.INPUT)
         raise
@@ -235,7 +232,7 @@ def _say(sentence: str, code: Exit) -> Exit:
 
 
 def _ended(program: Program) -> int:
-    """The exit code of the command, or the one that tyro asks for after its help."""
+    """The exit code of the command, or the one that tyro asks for where words do not fit."""
     try:
         return main(program=program)
     except SystemExit as asked:

@@ -137,11 +137,12 @@ def test_what_cannot_be_trained_on_is_refused(below: Path, tmp_path: Path) -> No
 
 def test_the_command_trains_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = toy_file(tmp_path), tmp_path / "runs"
-    sizes: dict[str, Any] = {"steps": 4, "batch_size": 16, "log_every": 2, "hidden": 8, "depth": 1}
-    how: dict[str, Any] = {"task": str(file), "out": out, "seeds": ("1",), **sizes}
-    assert Train(critics=("raw",), embed_dim=4, **how).run() == 0
+    sizes = "batch_size=16,log_every=2,hidden=8,depth=1"
+    how: dict[str, Any] = {"task": str(file), "out": out, "seeds": ("1",), "steps": 4}
+    assert Train(critics=("raw",), set=(sizes, "embed_dim=4"), **how).run() == 0
     with registered("head"):
-        assert Train(critics=("head",), on=out / "walks" / "raw", **how).run() == 0
+        on = out / "walks" / "raw"
+        assert Train(critics=("head",), on=on, set=(sizes,), **how).run() == 0
     assert "head" in capsys.readouterr().out
     base = read_run(out / "walks" / "head" / "seed-1").config["base"]
     assert base["critic"] == "raw"

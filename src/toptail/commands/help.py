@@ -115,10 +115,9 @@ def _takes(kind: Any) -> str:
 
 
 def _default(value: Any) -> str:
-    if isinstance(value, tuple) and value:
-        return f" [default: {','.join(map(str, value))}]"
-    shown = isinstance(value, (int, float, str, Path)) and not isinstance(value, bool)
-    return f" [default: {value}]" if shown else ""
+    text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    shown = isinstance(value, (int, float, str, tuple, Path)) and not isinstance(value, bool)
+    return f" [default: {text}]" if shown and text else ""
 
 
 def sentences(owner: type) -> dict[str, str]:

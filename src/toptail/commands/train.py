@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import tyro
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
+from rich.progress import BarColumn, Progress, Task, TaskID, TextColumn, TimeRemainingColumn
 
 from toptail.commands.flags import (
     DECIDE,
@@ -218,28 +209,16 @@ SPEED_SECONDS = 600.0
 """Seconds that the speed is averaged over: a chunk of steps may take a minute."""
 
 
-class Speed(ProgressColumn):
-    """Steps per second of a batch of runs."""
-
-    def render(self, task: Task) -> Text:
-        """The speed, or the stage before there is one."""
-        if task.speed is None:
-            return Text(f"{task.fields['stage']} …")
-        count = task.fields["seeds"]
-        seeds = f"{count} seeds" if count > 1 else "1 seed"
-        return Text(f"{task.speed:,.{1 if task.speed < 10 else 0}f} steps/s × {seeds}")
-
-
 class BatchBars:
     """One progress bar per batch of runs."""
 
     def __init__(self) -> None:
-        self.speed, self.left = Speed(), TimeRemainingColumn()
+        self.left = TimeRemainingColumn()
         self.bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=16),
             TextColumn("{task.completed:,.0f}/{task.total:,.0f}", justify="right"),
-            self.speed,
+            TextColumn("{task.fields[pace]}"),
             self.left,
             speed_estimate_period=SPEED_SECONDS,
         )
@@ -247,19 +226,23 @@ class BatchBars:
 
     def update(self, at: BatchProgress) -> Task:
         """Update the bar of a batch."""
-        key, seeds = (at.critic, at.seeds), len(at.seeds)
+        key = at.critic, at.seeds
         if key not in self._ids:
             self._ids[key] = self.bars.add_task(
-                at.critic, total=at.steps, completed=at.step, stage=at.stage, seeds=seeds
+                at.critic, total=at.steps, completed=at.step, pace=""
             )
-        self.bars.update(self._ids[key], completed=at.step, stage=at.stage)
+        self.bars.update(self._ids[key], completed=at.step)
         (task,) = (task for task in self.bars.tasks if task.id == self._ids[key])
+        seeds = f"{len(at.seeds)} seed{'s' * (len(at.seeds) > 1)}"
+        speed = task.speed or 0.0
+        pace = f"{speed:,.{1 if speed < 10 else 0}f} steps/s × {seeds}"
+        self.bars.update(task.id, pace=f"{at.stage} …" if task.speed is None else pace)
         return task
 
     def line(self, at: BatchProgress) -> str:
         """The progress of a batch in one line."""
         task = self.update(at)
-        pace = f"{self.speed.render(task)}, {self.left.render(task)} left"
+        pace = f"{task.fields['pace']}, {self.left.render(task)} left"
         parts = (f"{at.critic} {at.step:,}/{at.steps:,} steps", pace, newest(at))
         return " · ".join(part for part in parts if part)
 

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import tyro
 
-from toptail.commands.flags import JobFlags, Words, names, need_training, own_words
+from toptail.commands.flags import (
+    DECIDE,
+    OUTPUT,
+    SCALE,
+    JobFlags,
+    Names,
+    names,
+    need_training,
+    own_words,
+)
 from toptail.commands.terminal import say
 from toptail.commands.train import BEHAVIOUR
 from toptail.errors import InputError, NotDoneError
@@ -37,13 +46,15 @@ FIRST_STAGES: Final = "queries,pools,reference,exact,euclidean,scores"
 class All(JobFlags):
     """Run everything about whole tasks: data, critics, both studies on them.
 
+      toptail-paper all --task PointMaze --out runs/pointmaze
+
     Training and scoring share the accelerator; collecting and rollouts use the cores meanwhile.
     Stopped at any moment, the same command goes on. Logs are in OUT/.jobs.
     """
 
-    out: Path
+    out: Annotated[Path, OUTPUT]
     """Folder of the studies: OUT/semantics and OUT/selection/TASK."""
-    task: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
+    task: Names = ()
     """The paper's tasks, such as AntMaze, at their main settings, or OGBench's data sets; all
     eight tasks unless given."""
     runs: Path | None = None
@@ -53,17 +64,17 @@ class All(JobFlags):
     walkers: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """Folder of the walkers that collect, DIR/BODY/actor.safetensors; the main settings' unless
     given."""
-    also: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
+    also: Annotated[Names, DECIDE] = ()
     """Further critics on every task, such as tdq[reward=0/1], beside the main settings'."""
-    steps: int | None = None
+    steps: Annotated[int | None, SCALE] = None
     """Optimizer steps of every critic and behaviour model; the studies' own unless given."""
-    minutes: float | None = None
+    minutes: Annotated[float | None, SCALE] = None
     """Stop after so many minutes; no limit unless given."""
-    accelerator: int = 2
+    accelerator: Annotated[int, SCALE] = 2
     """Jobs that share the accelerator: while one compiles, another trains."""
-    no_two_heads: bool = False
+    no_two_heads: Annotated[bool, DECIDE] = False
     """Leave the two-head critics out."""
-    no_deployment: bool = False
+    no_deployment: Annotated[bool, DECIDE] = False
     """Leave actors and closed loops out."""
 
     def run(self) -> int:

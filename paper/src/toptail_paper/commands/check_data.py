@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from toptail.commands.flags import SCALE
 from toptail.commands.terminal import plain, show, table_with
 from toptail.errors import InputError, check_whole
 
@@ -24,7 +25,7 @@ _NameOrFile = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|F
 class CheckData:
     """Compare a data set with OGBench's recipe, and with another file.
 
-    toptail-paper check-data PointMaze
+      toptail-paper check-data PointMaze
 
     PointMaze files are compared with episodes of a slow version of the recipe; every file with the
     published one, if it is on this machine or given. In data of walkers a difference is no fault.
@@ -36,9 +37,9 @@ class CheckData:
     """The data set's OGBench name, if it is not the file's name."""
     against: str | None = None
     """Name or file to compare with; by default the data folder's file of the same name."""
-    reference_episodes: int = 20
+    reference_episodes: Annotated[int, SCALE] = 20
     """Episodes of the slow reference (PointMaze only); 0 leaves it out."""
-    restore_rows: int = 50
+    restore_rows: Annotated[int, SCALE] = 50
     """Rows whose simulator state is restored and stepped; 0 leaves it out."""
 
     def run(self) -> int:

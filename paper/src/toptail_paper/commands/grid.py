@@ -12,7 +12,7 @@ import tyro
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
     from toptail_paper.grids.grid import DeclaredGrid
-from toptail.commands.flags import JobFlags, command_line, need_training
+from toptail.commands.flags import OUTPUT, SCALE, JobFlags, command_line, need_training
 from toptail.commands.terminal import progress_bar, say
 
 
@@ -20,22 +20,24 @@ from toptail.commands.terminal import progress_bar, say
 class Grid(JobFlags):
     """Answer a question by a grid of trainings that was declared in a file.
 
+      toptail-paper grid plans/positives.json --out runs/positives
+
     The file says what is trained, with which seeds, what is read, and what would count as an
     answer. Killed at any moment, the same command goes on.
     """
 
     grid: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="GRID.json")]
     """The declaration: see docs/settle.md, and plans/ for those of the paper's open questions."""
-    out: Path
+    out: Annotated[Path, OUTPUT]
     """Folder of the results."""
-    small: bool = False
+    small: Annotated[bool, SCALE] = False
     """Run the trial that the file declares: every step at its smallest, and no answer."""
-    price: bool = False
+    price: Annotated[bool, OUTPUT] = False
     """Say how many trainings it takes, and do nothing."""
     networks: Path | None = None
     """Folder of final networks: a training whose network another grid left there is not repeated.
     OUT/networks unless given."""
-    so_far: bool = False
+    so_far: Annotated[bool, OUTPUT] = False
     """Train nothing, and say what the finished cells decide."""
 
     @cached_property

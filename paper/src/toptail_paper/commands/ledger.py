@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from toptail.commands.flags import OUTPUT
 from toptail.commands.terminal import say
 from toptail.errors import InputError, option
 
@@ -13,13 +15,15 @@ from toptail.errors import InputError, option
 class Ledger:
     """Decide every statement of the paper again from stored tables, and count the verdicts.
 
+      toptail-paper ledger --cells
+
     Writes claims.json and claims.md into every study's folder below OUT that has a ledger. Folders
     of the selection study hold one task each: side by side, they also get a ledger over all tasks.
     """
 
-    out: Path | None = None
+    out: Annotated[Path | None, OUTPUT] = None
     """Folder with the studies' folders; the stored results unless given."""
-    cells: bool = False
+    cells: Annotated[bool, OUTPUT] = False
     """Also list every number of the paper in OUT/cells.md, with what was measured or why it was
     not."""
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from toptail.commands.flags import OUTPUT
 from toptail.commands.terminal import plain, print_table, say, show, simple_grid
 from toptail.errors import InputError
 
@@ -18,18 +19,21 @@ from toptail.errors import InputError
 class Show:
     """Show a table or figure of the paper beside what was measured, from stored results.
 
+      toptail-paper show tab:main
+      toptail-paper show --list
+
     Nothing is trained and nothing is written: the results ship with this package. 'toptail-paper
     study' measures them again, in a folder of your own, which --out shows.
     """
 
     which: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="LABEL|NUMBER")] = ""
     """The paper's label (tab:main), the number of a table (4, S3), or 'figure 2'."""
-    out: Path | None = None
+    out: Annotated[Path | None, OUTPUT] = None
     """Show the table or figure of this folder, which 'toptail-paper study' wrote; for the selection
     study OUT/TASK. The stored results unless given."""
-    list: bool = False
+    list: Annotated[bool, OUTPUT] = False
     """List every table and figure: number, label, caption, tasks, and its state here."""
-    json: bool = False
+    json: Annotated[bool, OUTPUT] = False
     """Print JSON, with full precision."""
 
     def run(self) -> int:

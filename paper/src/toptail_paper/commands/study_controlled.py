@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from toptail.commands.flags import JobFlags, command_line, need_training
+from toptail.commands.flags import DECIDE, OUTPUT, SCALE, JobFlags, command_line, need_training
 from toptail.commands.terminal import say
 from toptail.io.json_files import read_json_if_exists
 from toptail_paper.commands.run_study import print_outcome, run_study, tables_job
@@ -35,15 +35,17 @@ else:
 class StudyControlled(JobFlags):
     """Train the paper's critics in its 2-D world, let them search, and report what happens.
 
+      toptail-paper study controlled --radii none --out runs/controlled
+
     With --radii none it takes a few minutes on two cores. Lists are separated by commas; 'none' is
     an empty one, and '--sweep all' sweeps steps, temperature, loss, bias and layer_norm.
     """
 
-    out: Path = Path("runs/controlled")
+    out: Annotated[Path, OUTPUT] = Path("runs/controlled")
     """Folder of the study; a killed command goes on where it stopped."""
-    settings: Settings = field(default_factory=Settings)
+    settings: Annotated[Settings, SCALE] = field(default_factory=Settings)
     """What is trained."""
-    choose: bool = False
+    choose: Annotated[bool, DECIDE] = False
     """Instead of the study: apply the rule that fixed its default setting, on seeds 0 to 4."""
 
     def run(self) -> int:

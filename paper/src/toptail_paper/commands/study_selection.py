@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import tyro
 
-from toptail.commands.flags import JobFlags, Words, command_line, names, need_training
+from toptail.commands.flags import (
+    DECIDE,
+    OUTPUT,
+    SCALE,
+    Count,
+    JobFlags,
+    Names,
+    Words,
+    command_line,
+    names,
+    need_training,
+)
 from toptail.commands.terminal import say
 from toptail.errors import InputError
 from toptail.lab.tasks.queries import group_bounds
@@ -56,6 +67,8 @@ else:
 class StudySelection(JobFlags):
     """Let critics pick among the same candidates, and let independent judges value the picks.
 
+      toptail-paper study selection --task PointMaze --runs runs --train
+
     The stages are queries, pools, reference, exact, euclidean, scores, rollouts and tables. Each
     leaves a file in OUT/TASK; one that exists and fits is not made again, and you may put your own
     in its place. The criteria are declared before anything is scored. Two stages are made only
@@ -67,17 +80,17 @@ class StudySelection(JobFlags):
     """A data set: an OGBench name, one of the paper's names, or the path of a training file."""
     runs: Path | None = None
     """Folder of trained runs, as 'toptail train' writes it: RUNS/TASK/CRITIC/seed-N."""
-    out: Path = Path("runs/selection")
+    out: Annotated[Path, OUTPUT] = Path("runs/selection")
     """Folder of the study; the task's files go to OUT/TASK."""
-    declare: bool = False
+    declare: Annotated[bool, DECIDE] = False
     """Freeze the queries, write the criteria to OUT/TASK/declared.json, and stop; as long as
     nothing is scored, they can be declared anew."""
-    stage: Annotated[Words, tyro.conf.arg(metavar="A,B")] = ()
+    stage: Annotated[Names, DECIDE] = ()
     """Only these stages; all but deployment and ideals unless given."""
-    deployed: Annotated[Words, tyro.conf.arg(metavar="A,B")] = ()
+    deployed: Annotated[Names, DECIDE] = ()
     """Also the stage deployment, of these critics; with --stage deployment the paper's four unless
     given."""
-    planned_rollouts: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    planned_rollouts: Annotated[Count, DECIDE] = None
     """The simulator judges at most N candidates that a plan chooses for all critics, beside the
     exact or the reference value as a cheap judge, in place of what each critic picks."""
     scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION")] = ()
@@ -93,16 +106,16 @@ class StudySelection(JobFlags):
     )
     """An environment that restores stored rows and tells when a goal is reached: rollouts and
     deployment run there, as in 'toptail check'; OGBench's mazes need no --env."""
-    train: bool = False
+    train: Annotated[bool, DECIDE] = False
     """First train what is missing in RUNS: critics, reference ensemble, behaviour model."""
-    critics: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
+    critics: Annotated[Names, DECIDE] = ()
     """With --train: which critics, beside the reference ensemble and the behaviour model; all of
     the paper's and its controls unless given."""
-    size: TrainingSize = field(default_factory=TrainingSize)
+    size: Annotated[TrainingSize, SCALE] = field(default_factory=TrainingSize)
     """How large what is trained is."""
-    deployment: DeploymentSize = field(default_factory=DeploymentSize)
+    deployment: Annotated[DeploymentSize, SCALE] = field(default_factory=DeploymentSize)
     """How much the stage deployment does."""
-    settings: Settings = field(default_factory=Settings)
+    settings: Annotated[Settings, SCALE] = field(default_factory=Settings)
     """What is frozen, judged and audited."""
 
     def run(self) -> int:

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from toptail.commands.flags import JobFlags, Words, command_line, names, need_training
+from toptail.commands.flags import (
+    DECIDE,
+    OUTPUT,
+    SCALE,
+    JobFlags,
+    Names,
+    Words,
+    command_line,
+    names,
+    need_training,
+)
 from toptail.errors import InputError
 from toptail_paper.commands.run_study import (
     check_training,
@@ -41,6 +51,8 @@ else:
 class StudySemantics(JobFlags):
     """Measure on recorded triples (state, action, goal) what the score of a critic means.
 
+      toptail-paper study semantics --task PointMaze --runs runs --train
+
     Scores every finished run of RUNS, stores the scores, and makes tables, figures, the paper's
     claims and a page of them. Stored scores and diagnostics are not computed again; without --runs
     and --scorer the command uses stored scores alone.
@@ -51,26 +63,26 @@ class StudySemantics(JobFlags):
     repeat it or separate several by commas."""
     runs: Path | None = None
     """Folder of trained runs, as 'toptail train' writes it: RUNS/TASK/CRITIC/seed-N."""
-    out: Path = Path("runs/semantics")
+    out: Annotated[Path, OUTPUT] = Path("runs/semantics")
     """Folder of the study."""
-    train: bool = False
+    train: Annotated[bool, DECIDE] = False
     """First train what is missing in RUNS: critics, the independent value, behaviour models."""
-    critics: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
+    critics: Annotated[Names, DECIDE] = ()
     """With --train: which critics; the paper's four, on navigation data with the two-head variants,
     unless given."""
-    temperature: bool = False
+    temperature: Annotated[bool, DECIDE] = False
     """With --train: also train the temperature study of the cosine critic."""
     scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION")] = ()
     """A scorer of your own, one more row in every table: a function of states, actions and goals,
     or one that returns such a function; or a checkpoint, ogbench:PATH, d3rlpy:PATH or
     torchscript:PATH; may be repeated."""
-    ideals: bool = False
+    ideals: Annotated[bool, DECIDE] = False
     """Also score by the ideal critics, which need no training, on PointMaze: takes minutes."""
-    size: TrainingSize = field(default_factory=TrainingSize)
+    size: Annotated[TrainingSize, SCALE] = field(default_factory=TrainingSize)
     """How large what is trained is."""
-    settings: Settings = field(default_factory=Settings)
+    settings: Annotated[Settings, SCALE] = field(default_factory=Settings)
     """What is drawn and reported; the folder's own unless given."""
-    workers: int | None = None
+    workers: Annotated[int | None, SCALE] = None
     """Processes that compute the diagnostics; one per core unless given."""
 
     def run(self) -> int:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from toptail.commands.flags import OUTPUT, SCALE
 from toptail.commands.terminal import progress_bar, show
 from toptail.errors import Exit
 
@@ -20,6 +21,8 @@ from toptail.errors import Exit
 @dataclass(frozen=True)
 class TrainWalker:
     """Train a walker: the low-level expert that collects AntMaze, HumanoidMaze or AntSoccer.
+
+      toptail-paper train-walker ant --minutes 60 --out walkers/ant
 
     A tenth of the simulations always runs the package's own starts with the collection noise; what
     they do is shown as it goes: return, speed along the direction, falls. In the end the best
@@ -29,15 +32,15 @@ class TrainWalker:
 
     body: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ant|antball|humanoid")]
     """What walks: the ant, the ant that brings a ball, the humanoid."""
-    minutes: float
+    minutes: Annotated[float, SCALE]
     """How long, over all parts of a training that was stopped; the last evaluation comes after."""
-    out: Path
+    out: Annotated[Path, OUTPUT]
     """Folder for actor.safetensors, record.json, curve.jsonl and checkpoint.safetensors."""
-    seed: int | None = None
+    seed: Annotated[int | None, SCALE] = None
     """Seed of networks, starts and draws; 0 unless given."""
-    envs: int | None = None
+    envs: Annotated[int | None, SCALE] = None
     """Simulations that are stepped together; unless given 1024, and 64 without an accelerator."""
-    threads: int | None = None
+    threads: Annotated[int | None, SCALE] = None
     """Threads that step them; unless given one per core, but for one core."""
 
     def run(self) -> int:
