@@ -45,7 +45,9 @@ def read(path: Path) -> Any:
 def copy(stored: str, target: Path) -> tuple[Path, str]:
     """The files of a stored study from which claims are decided, and the study."""
     source = RESULTS / stored
-    shutil.copytree(source / "tables", target / "tables")
+    for name in ("tables", "replicates"):
+        if (source / name).is_dir():
+            shutil.copytree(source / name, target / name)
     for name in ("curves.json", "theory.json", "landscape.json", "record.json"):
         if (source / name).is_file():
             shutil.copy(source / name, target / name)

@@ -23,7 +23,15 @@ from toptail_paper.claims.findings import (
     from_parts,
     on_its_tasks,
 )
-from toptail_paper.claims.numbers import Named, NotMeasuredError, Number, Numbers, Tables
+from toptail_paper.claims.numbers import (
+    INDEPENDENT,
+    PAIRED,
+    Named,
+    NotMeasuredError,
+    Number,
+    Numbers,
+    Tables,
+)
 
 
 class Words(float):
@@ -342,6 +350,12 @@ class Criterion:
                 text += f" {what}: {listing(numbers, criterion.digits)}"
             several = criterion is self and len(numbers) > 1
             text += f"; the number is {which}." if several else "."
+        found = [x for measured in by_task.values() for _, named in measured for x in named.items()]
+        apart = dict.fromkeys(name for name, x in found if x.over.endswith(INDEPENDENT))
+        if apart:
+            some = any(x.over.endswith(PAIRED) for _, x in found)
+            which = f" for {', '.join(apart)}" if some else ""
+            text += f" Taken as independent{which}: no bootstrap replicates of both are stored."
         return text + (f" {self.note}" if self.note else "")
 
     def stated(self) -> str:

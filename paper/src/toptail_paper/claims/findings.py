@@ -14,8 +14,13 @@ from typing import Final, Literal, TypeAlias
 from toptail_paper.claims.numbers import Interval, Number
 
 Status = Literal[
-    *("seen", "depends", "not seen", "overstated", "inconclusive"),
-    *("other task", "true by construction"),
+    "seen",
+    "depends",
+    "not seen",
+    "overstated",
+    "inconclusive",
+    "other task",
+    "true by construction",
 ]
 
 STATUSES: Final[Mapping[Status, str]] = {

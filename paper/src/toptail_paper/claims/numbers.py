@@ -32,6 +32,8 @@ RESAMPLED: Mapping[str, str] = {
     "support-decomposition": "queries",
 }
 """What the intervals of a stored table are over, where that is not whole trajectories."""
+PAIRED, INDEPENDENT = ", paired", "both numbers as independent"
+"""How what an interval is over ends for a number of two others."""
 UNBOUNDED = 1e12
 """What a replicate of a ratio is where its reference is not above zero."""
 
@@ -385,19 +387,20 @@ def _paired(mean: float, draws: Floats, x: Number, y: Number) -> Number:
     """A number of two that share their resamples, with its percentile interval."""
     assert x.replicates is not None
     low, high = percentile_interval(draws, 0.95)
-    over = f"{_joined(x, y)}, paired"
+    over = f"{_joined(x, y)}{PAIRED}"
     replicates = Replicates(draws, x.replicates.task)
     return Number(mean, (float(low), float(high)), over=over, replicates=replicates)
 
 
 def _joined(x: Number, y: Number) -> str:
     """What the intervals of two numbers are over."""
-    return " and ".join(dict.fromkeys(each.over.removesuffix(", paired") for each in (x, y)))
+    plain = (each.over.removesuffix(PAIRED).removesuffix(f", {INDEPENDENT}") for each in (x, y))
+    return " and ".join(dict.fromkeys(plain))
 
 
 def _both(x: Number, y: Number) -> str:
     """What the interval of two numbers is over, which are taken as independent."""
-    return f"{_joined(x, y)}, both numbers as independent"
+    return f"{_joined(x, y)}, {INDEPENDENT}"
 
 
 def spread_ratio(x: Number, y: Number) -> Number:
