@@ -40,7 +40,6 @@ def test_the_python_example_prints_what_its_comment_says(page: str) -> None:
         "toptail.api",
         "toptail.progress",
         "toptail.select.base",
-        "toptail.select.pool",
     ],
 )
 def test_examples_in_the_docstrings_hold(module: str) -> None:

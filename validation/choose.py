@@ -12,7 +12,8 @@ import numpy as np
 from toptail.select import Selector
 from toptail.select.base import RankSelector
 from toptail.select.catalog import Catalog
-from toptail.select.measure import SelectorInputs, measure_all
+from toptail.select.inputs import SelectorInputs
+from toptail.select.measure import measure_all
 from toptail.stats.best_of_k import Floats, KGrid
 from validation.audit import noisy_pools, run_command
 from validation.clock import seconds
@@ -50,7 +51,7 @@ def _against_drawn_pools(queries: int = 5, candidates: int = 1_000, draws: int =
     pools = noisy_pools(queries, candidates, scorers=4)
     options = SelectorInputs(pools, {}, None)
     ks = KGrid.up_to(candidates).deciding
-    selectors = Catalog(options, (), candidates).selectors(CLOSED.split(","), abstain=False)
+    selectors = Catalog(options, candidates).selectors(CLOSED.split(","), abstain=False)
     value = pools.values["value"]
     found: dict[str, Any] = {}
 

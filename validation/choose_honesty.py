@@ -27,11 +27,11 @@ from toptail.io.files import atomic
 from toptail.pools import ScoredPools
 from toptail.provenance import commit
 from toptail.select.base import Selector
-from toptail.select.comparison import ChoiceSettings, compare
+from toptail.select.choose import compare
 from toptail.select.crossfit import NOTHING
-from toptail.select.exact import RandomPick
+from toptail.select.inputs import ChoiceData, ChoiceSettings, choice_data
 from toptail.select.measure import measure_all
-from toptail.select.read import ChoiceData, read_options
+from toptail.select.selectors import RandomPick
 from toptail.stats.best_of_k import Floats
 from validation.judging import planned
 from validation.table import Row, machine
@@ -152,7 +152,7 @@ WORLDS: Final = (
 def _large(world: World) -> tuple[ChoiceData, dict[Selector, float]]:
     """The table that knows the truth, and what is known by now."""
     whole = world.draw(np.random.default_rng([_SEED, 1]), TRUTH, truth=True)
-    return read_options(whole, {}), {}
+    return choice_data(whole), {}
 
 
 def true_value(world: World, selector: Selector) -> float:
@@ -164,7 +164,7 @@ def true_value(world: World, selector: Selector) -> float:
             known[selector] = float(value.mean())
         else:
             tried = [RandomPick(), selector.with_k(1)]
-            found = measure_all(offered.inputs, value, tried, [1, selector.k], seed=0, scale=1.0)
+            found = measure_all(offered, value, tried, [1, selector.k], seed=0, scale=1.0)
             known[selector] = float(found.value[:, 1].mean())
     return known[selector]
 
@@ -187,7 +187,7 @@ def one_table(world: World, queries: int, seed: Sequence[int]) -> Found:
     """Draw a table, choose, and look up the truth."""
     table = world.table(queries, np.random.default_rng(seed))
     settings = ChoiceSettings(resamples=RESAMPLES, seed=seed[-1], repeats=1)
-    trial = compare(read_options(table, {}), settings, list(world.selectors))
+    trial = compare(choice_data(table), settings, list(world.selectors))
     both = ("choice", "best_of_k_max")
     found, _ = trial.valued({name: trial.rules[name] for name in both}, settings)
     deployed, plain = (trial.values.selectors[found.final[name]] for name in both)

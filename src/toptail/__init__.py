@@ -25,6 +25,7 @@ from toptail.errors import InputError
 if TYPE_CHECKING:
     from toptail.audit.verdict import Verdict
     from toptail.judging.plan import JudgingPlan, plan
+    from toptail.lab.check.inputs import CheckConfig
     from toptail.lab.check.run import check
     from toptail.pools import JudgedPicks, ScoredPools
     from toptail.pools.builtin import builtin_pools
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "AuditResult": "results",
+    "CheckConfig": "lab.check.inputs",
     "ChoiceResult": "results",
     "JudgedPicks": "pools",
     "JudgingPlan": "judging.plan",
@@ -51,6 +53,7 @@ _WHERE = {
 __all__ = [
     "AuditResult",
     "BaselineTable",
+    "CheckConfig",
     "ChoiceResult",
     "CrossFit",
     "HowJudged",

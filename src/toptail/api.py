@@ -1,7 +1,7 @@
 """The library's functions: ``read``, ``audit``, ``audit_picks`` and ``choose``.
 
-Arguments that most calls need are plain keywords; the others come in small groups, whose fields
-are the flags of the command line. NumPy apart, nothing is imported before a function is called.
+Arguments that most calls need are plain keywords; the others come in small dataclasses. Modules
+that a function needs are imported when it is called, so that ``import toptail`` is fast.
 """
 
 from __future__ import annotations
@@ -146,10 +146,21 @@ def read(
         How candidates got their values, :class:`toptail.HowJudged`; needed where not every
         candidate has one.
 
+    Returns
+    -------
+    ScoredPools
+        The pools, with scores, values and labels by candidate; ``write`` stores them.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be read or used: the message names the file, the column and the row.
+
     Examples
     --------
-    >>> read({"score": [[0.1, 0.7]], "value": [[0.0, 1.0]], "query": [3]}).queries
-    1
+    >>> pools = read({"score": [[0.1, 0.7]], "value": [[0.0, 1.0]], "query": [3]})
+    >>> pools.queries, list(pools.scores)
+    (1, ['score'])
     """
     named = _with(columns, scores, values, query, group, cluster)
     return _pools(source, named, judged)[0]
@@ -199,6 +210,12 @@ def audit(
     baseline
         An older table, anything that ``source`` may be, or a :class:`toptail.BaselineTable`: each
         scorer is compared with the one of the same name there.
+
+    Returns
+    -------
+    AuditResult
+        ``verdicts``, ``scorers`` (curves and diagnostics), ``groups`` and ``baseline``;
+        ``summary()``, ``table(name)``, ``plot()``, and ``write(folder)`` for the report.
 
     Raises
     ------
@@ -303,6 +320,24 @@ def audit_picks(
         As in :func:`toptail.audit`.
     power
         The probability with which the smallest detectable difference would be detected.
+
+    Returns
+    -------
+    PicksResult
+        ``selectors`` (mean values), ``table("differences")``, ``summary()``, ``plot()`` and
+        ``write(folder)``.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used, or the table is not one of judged picks.
+
+    Examples
+    --------
+    >>> rows = {"query": [1, 1, 2, 2, 3, 3], "selector": ["random", "best"] * 3}
+    >>> result = audit_picks({**rows, "value": [0.1, 0.5, 0.2, 0.4, 0.0, 0.6]}, resamples=100)
+    >>> print(result.selectors["best"].value)
+    0.5
     """
     from toptail.audit.picks import picks_content
     from toptail.pools.picks import PickColumns, to_picks
@@ -379,6 +414,13 @@ def choose(
     crossfit
         How the cross-fitted value is computed, :class:`toptail.CrossFit`.
 
+    Returns
+    -------
+    ChoiceResult
+        ``selector``, which :meth:`toptail.Selector.pick` applies to new pools, its ``value`` and
+        ``gain`` with intervals, ``answer`` in words; ``summary()``, ``table(name)``, ``plot()``
+        and ``write(folder)``.
+
     Raises
     ------
     InputError
@@ -394,9 +436,8 @@ def choose(
     """
     from toptail.pools.columns import listed
     from toptail.results import ChoiceResult
-    from toptail.select.comparison import ChoiceSettings
-    from toptail.select.content import choice_content
-    from toptail.select.read import further_columns, read_options
+    from toptail.select.choose import choice_content
+    from toptail.select.inputs import ChoiceSettings, choice_data, further_columns
 
     settings = ChoiceSettings(
         k_max=k_max,
@@ -414,17 +455,16 @@ def choose(
     judges, parts = _parts(named, judged)
     parts["further"] = further_columns(filters, named.answer)
     pools, values = _joined(source, judges, parts)
-    data = read_options(
-        source,
-        parts,
+    data = choice_data(
+        pools,
+        Settings(min_pool=min_pool, seed=seed, value_range=judged.value_range),
+        scores=listed(named.scores) or (),
         filters=filters,
         answer=named.answer,
         values=values,
         replicates=judged.replicates,
         cheap=judged.cheap,
         unjudged=judged.unjudged,
-        settings=Settings(min_pool=min_pool, seed=seed, value_range=judged.value_range),
-        pools=pools,
     )
     wanted = [selectors] if isinstance(selectors, str) else selectors
     content, selector = choice_content(

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from toptail.select import Best, Filtered, RandomPick, ScoreRule
-from toptail.select.comparison import ChoiceSettings, compare
-from toptail.select.read import read_options
+from toptail.select.choose import compare
+from toptail.select.inputs import ChoiceSettings, choice_data
 from validation import choose_honesty
 from validation.choose import _against_drawn_pools
 from validation.choose_honesty import (
@@ -45,7 +45,7 @@ def test_exact_values_are_those_of_drawn_pools() -> None:
 @pytest.mark.parametrize("world", [w for w in WORLDS if "equally" in w.name or "nothing" in w.name])
 def test_no_selector_is_better_than_another(world: World) -> None:
     table = world.table(4_000, np.random.default_rng(0))
-    trial = compare(read_options(table, {}), ChoiceSettings(), list(world.selectors))
+    trial = compare(choice_data(table), ChoiceSettings(), list(world.selectors))
     means = trial.totals.mean[1:]
     expected = [true_value(world, each) for each in trial.values.selectors[1:]]
     np.testing.assert_allclose(means, expected, atol=0.09)
@@ -58,7 +58,7 @@ def test_the_truth_is_the_mean_of_many_tables(world: World) -> None:
     best = Best(score=ScoreRule.of(next(iter(world.table(40, _rng()).scores))), k=8)
     rng, found = _rng(), []
     for _ in range(60):
-        offered = read_options(world.table(200, rng), {})
+        offered = choice_data(world.table(200, rng))
         trial = compare(offered, ChoiceSettings(resamples=100), [best])
         at = trial.values.selectors.index(best)
         found.append([*trial.totals.mean[[0, at]]])

@@ -8,7 +8,8 @@ import pytest
 from tests.select.cases import KINDS
 from toptail.pools import ScoredPools
 from toptail.select import Best, RandomPick, ScoreRule, Selector, Soft, measure
-from toptail.select.measure import SelectorInputs, SelectorValues, measure_all
+from toptail.select.inputs import SelectorInputs
+from toptail.select.measure import SelectorValues, measure_all
 
 KS = (1, 2, 3, 6)
 

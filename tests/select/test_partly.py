@@ -16,8 +16,8 @@ import toptail
 from tests.flat import choose
 from toptail import InputError, ScoredPools
 from toptail.cli import main
-from toptail.select.comparison import ChoiceSettings, compare
-from toptail.select.read import read_options
+from toptail.select.choose import compare
+from toptail.select.inputs import ChoiceSettings, choice_data
 from validation.choose_honesty import WORLDS, one_table
 from validation.judging import planned
 
@@ -69,7 +69,7 @@ def test_every_selector_has_its_value_on_average(table: Arrays) -> None:
     words, settings = ["rank", "trim:0.1", "filter", "soft:8"], ChoiceSettings()
 
     def means(given: ScoredPools) -> np.ndarray:
-        contest = compare(read_options(given, {}), settings, words).totals
+        contest = compare(choice_data(given), settings, words).totals
         every = np.hstack([contest.sums, contest.headroom[:, None]])
         return np.asarray(every.sum(axis=0) / QUERIES)
 

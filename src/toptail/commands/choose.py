@@ -28,7 +28,7 @@ from toptail.commands.terminal import progress_bar, say
 from toptail.errors import InputError
 from toptail.io.files import check_folder
 from toptail.progress import Caller, called_by
-from toptail.select.comparison import ChoiceSettings
+from toptail.select.inputs import ChoiceSettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -77,7 +77,7 @@ class JudgingPlan:
 
 
 def plan(
-    data: Any,
+    source: Any,
     *,
     labels: int | None = None,
     half_width: float | None = None,
@@ -96,7 +96,7 @@ def plan(
 
     Parameters
     ----------
-    data
+    source
         A table as :func:`toptail.audit` takes it; it needs no values.
     labels
         The most candidates that may be judged, those of ``extend`` included.
@@ -118,6 +118,17 @@ def plan(
     extend
         An earlier plan (its table or file). The new plan contains its candidates and keeps its
         seed, its scorers and its looks.
+
+    Returns
+    -------
+    JudgingPlan
+        ``table`` has one row per candidate to judge, which ``write(path)`` stores; judged values
+        come back through ``HowJudged(plan=..., answers=...)``.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used, or the plan to extend is of another table.
 
     Examples
     --------
@@ -142,7 +153,7 @@ def plan(
         values=named or None,
         partly=True,
     )
-    pools = to_pools(data, columns)
+    pools = to_pools(source, columns)
     if pools.rows != record.get("candidates", pools.rows):
         raise InputError(
             f"{pools.source}: the plan to extend is of a table with {record['candidates']:,} "

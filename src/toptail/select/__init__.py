@@ -1,26 +1,23 @@
 """Selectors, and the honest choice among them; trains nothing."""
 
-from toptail.select.base import Selector
-from toptail.select.drawn import (
+from toptail.select.base import Pool, ScoreRule, Selector
+from toptail.select.selectors import (
+    Best,
     BestInMajority,
     Chi2,
+    Filtered,
     Majority,
     Own,
-    RankEnsemble,
-    Soft,
-    TopBy,
-    WeightedVote,
-)
-from toptail.select.exact import (
-    Best,
-    Filtered,
     PoissonBest,
     RandomPick,
+    RankEnsemble,
     RankPick,
+    Soft,
     Threshold,
+    TopBy,
     Trim,
+    WeightedVote,
 )
-from toptail.select.pool import Pool, ScoreRule
 
 __all__ = [
     "Best",

@@ -17,7 +17,7 @@ from toptail.io.partitioned import open_partitioned
 from toptail.io.tables import as_table, is_partitioned, plain, read_table
 from toptail.pools import ScoredPools
 from toptail.pools.columns import check_finite, codes, numbers
-from toptail.select.pool import Pool
+from toptail.select.base import Pool
 from toptail.stats.best_of_k import Floats, Ints
 
 ANSWER: Final = "answer"

@@ -10,19 +10,33 @@ from typing import Any, Final
 import numpy as np
 
 from toptail.errors import InputError, option
-from toptail.select import drawn, exact
-from toptail.select.base import FORMAT, Selector
+from toptail.select.base import FORMAT, SCALES, How, Scale, ScoreRule, Selector
 from toptail.select.candidates import ANSWER, need
-from toptail.select.measure import SelectorInputs
-from toptail.select.pool import SCALES, How, Scale, ScoreRule
+from toptail.select.inputs import SelectorInputs
+from toptail.select.selectors import (
+    Best,
+    BestInMajority,
+    Chi2,
+    Filtered,
+    Majority,
+    Own,
+    PoissonBest,
+    RandomPick,
+    RankEnsemble,
+    RankPick,
+    Soft,
+    Threshold,
+    TopBy,
+    Trim,
+    WeightedVote,
+)
 from toptail.stats.best_of_k import Floats
 
 KINDS: Final[Mapping[str, type[Selector]]] = {
     each.kind: each
     for each in (
-        *(exact.RandomPick, exact.Best, exact.RankPick, exact.Trim, exact.PoissonBest),
-        *(exact.Filtered, exact.Threshold, drawn.Soft, drawn.Chi2, drawn.TopBy),
-        *(drawn.Majority, drawn.WeightedVote, drawn.BestInMajority),
+        *(RandomPick, Best, RankPick, Trim, PoissonBest, Filtered, Threshold),
+        *(Soft, Chi2, TopBy, Majority, WeightedVote, BestInMajority),
     )
 }
 """Selectors by the names of their kinds; ensembles are named by how they join scores."""
@@ -54,17 +68,17 @@ def selector_of(content: Any, where: str, function: Any = None) -> Selector:
 
 def _best_of(score: ScoreRule) -> Any:
     """The selector that takes the best by several scores joined to one."""
-    return drawn.RankEnsemble if score.scale == "rank" else exact.Best
+    return RankEnsemble if score.scale == "rank" else Best
 
 
-def _own(where: str, parameters: dict[str, Any], k: int, function: Any) -> drawn.Own:
+def _own(where: str, parameters: dict[str, Any], k: int, function: Any) -> Own:
     if not callable(function):
         raise InputError(
             f"{where}: the stored selector is the function '{parameters['function']}', which files "
             "do not hold; give it, as in Selector.load(path, function=...)."
         )
     reads = tuple(parameters["reads"])
-    return drawn.Own(k=k, name=parameters["function"], reads=reads, function=function)
+    return Own(k=k, name=parameters["function"], reads=reads, function=function)
 
 
 # ------------------------------------------------------------------------------ what may be tried
@@ -90,10 +104,13 @@ class Catalog:
 
     data: SelectorInputs
     """The pools with their columns."""
-    filters: Sequence[str]
-    """Columns that may serve as filters."""
     k_max: int
     """The largest K: larger parameters are not worth trying."""
+
+    @property
+    def filters(self) -> list[str]:
+        """Columns that may serve as filters."""
+        return list(self.data.extra)
 
     @cached_property
     def scorers(self) -> list[ScoreRule]:
@@ -130,7 +147,7 @@ class Catalog:
         """
         wanted = self._usual(abstain) if words is None else list(words)
         selectors = (each.with_k(1) for word in ["best", *wanted] for each in self._of(word))
-        return list(dict.fromkeys([exact.RandomPick(), *selectors]))
+        return list(dict.fromkeys([RandomPick(), *selectors]))
 
     def _usual(self, abstain: bool) -> list[str]:
         few = len(self.scorers) <= FEW
@@ -158,9 +175,9 @@ class Catalog:
             return [word]
         if callable(word):
             name = str(getattr(word, "__name__", "function"))
-            return [drawn.Own(name=name, reads=tuple(self.columns), function=word)]
+            return [Own(name=name, reads=tuple(self.columns), function=word)]
         kind, *parameters = str(word).strip().split(":")
-        if kind == exact.RandomPick.kind:
+        if kind == RandomPick.kind:
             return []
         if kind not in _MAKERS:
             raise InputError(
@@ -230,46 +247,46 @@ def _no_parameter(word: str, parameters: list[str]) -> None:
 
 def _best(catalog: Catalog, word: str, parameters: list[str]) -> Iterable[Selector]:
     _no_parameter(word, parameters)
-    return [exact.Best(score=rule) for rule in catalog.scorers]
+    return [Best(score=rule) for rule in catalog.scorers]
 
 
 def _rank(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:
     for rank in _numbers(word, parameters, RANKS):
         _check(word, rank >= 1 and rank == int(rank), "a rank is a whole number of at least 1")
-        yield from (exact.RankPick(score=rule, rank=int(rank)) for rule in catalog.scorers)
+        yield from (RankPick(score=rule, rank=int(rank)) for rule in catalog.scorers)
 
 
 def _trim(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:
     for share in _numbers(word, parameters, SHARES):
         _check(word, 0 <= share < 1, "the share to drop lies between 0 and 1")
-        yield from (exact.Trim(score=rule, share=share) for rule in catalog.scorers)
+        yield from (Trim(score=rule, share=share) for rule in catalog.scorers)
 
 
 def _poisson(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:
     for mean in _numbers(word, parameters, [m for m in MEANS if m < catalog.k_max]):
         _check(word, 1 <= mean < np.inf, "the mean number of candidates is at least 1")
-        yield from (exact.PoissonBest(score=rule, mean=mean) for rule in catalog.scorers)
+        yield from (PoissonBest(score=rule, mean=mean) for rule in catalog.scorers)
 
 
 def _soft(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:
     for rule in catalog.scorers:
         for beta in _numbers(word, parameters, [t / catalog.spread(rule) for t in TEMPERATURES]):
             _check(word, 0 <= beta < np.inf, "an inverse temperature is at least 0")
-            yield drawn.Soft(score=rule, beta=beta)
+            yield Soft(score=rule, beta=beta)
 
 
 def _chi2(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:
     for rule in catalog.scorers:
         for beta in _numbers(word, parameters, [t * catalog.spread(rule) for t in STRENGTHS]):
             _check(word, 0 <= beta < np.inf, "the strength is at least 0")
-            yield drawn.Chi2(score=rule, beta=beta)
+            yield Chi2(score=rule, beta=beta)
 
 
 def _threshold(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:
     for rule in catalog.scorers:
         pooled = np.concatenate([catalog.columns[name] for name in rule.members])
         for least in _numbers(word, parameters, _quantiles(pooled)):
-            yield exact.Threshold(score=rule, least=least)
+            yield Threshold(score=rule, least=least)
 
 
 def _filter(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:
@@ -285,7 +302,7 @@ def _filter(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Sele
         for least in _numbers(word, parameters, usual):
             for rule in [*catalog.scorers, *means]:
                 if by not in rule.members:
-                    yield exact.Filtered(score=rule, by=by, least=least)
+                    yield Filtered(score=rule, by=by, least=least)
 
 
 def _top(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:
@@ -299,7 +316,7 @@ def _top(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selecto
         )
     for top in _numbers(word, parameters, [t for t in TOPS if t < catalog.k_max]):
         _check(word, top >= 1 and top == int(top), "the top is a whole number of at least 1")
-        yield from (drawn.TopBy(score=rule, by=by, top=int(top)) for rule, by in pairs)
+        yield from (TopBy(score=rule, by=by, top=int(top)) for rule, by in pairs)
 
 
 def _ensemble(how: How) -> Maker:
@@ -327,13 +344,13 @@ def _ensemble(how: How) -> Maker:
 def _majority(catalog: Catalog, word: str, parameters: list[str]) -> Iterable[Selector]:
     _need_answers(catalog, word)
     _no_parameter(word, parameters)
-    return [drawn.Majority()]
+    return [Majority()]
 
 
 def _best_in_majority(catalog: Catalog, word: str, parameters: list[str]) -> Iterable[Selector]:
     _need_answers(catalog, word)
     _no_parameter(word, parameters)
-    return [drawn.BestInMajority(score=rule) for rule in catalog.scorers]
+    return [BestInMajority(score=rule) for rule in catalog.scorers]
 
 
 def _weighted_vote(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:
@@ -341,11 +358,11 @@ def _weighted_vote(catalog: Catalog, word: str, parameters: list[str]) -> Iterat
     for rule in catalog.scorers:
         positive = all((catalog.columns[name] >= 0).all() for name in rule.members)
         if positive and not parameters:
-            yield drawn.WeightedVote(score=rule)
+            yield WeightedVote(score=rule)
             continue
         usual = [t / catalog.spread(rule) for t in TEMPERATURES]
         for beta in _numbers(word, parameters, usual):
-            yield drawn.WeightedVote(score=rule, beta=beta)
+            yield WeightedVote(score=rule, beta=beta)
 
 
 def _need_answers(catalog: Catalog, word: str) -> None:

@@ -12,10 +12,9 @@ import numpy as np
 from toptail.pools import Block, ScoredPools
 from toptail.pools.scored import BLOCK
 from toptail.progress import Tick, no_tick
-from toptail.select.base import RankSelector, Selector, SetSelector, rank_weights
-from toptail.select.drawn import Soft
-from toptail.select.exact import Best, Threshold
-from toptail.select.pool import Pool, ordered
+from toptail.select.base import Pool, RankSelector, Selector, SetSelector, ordered, rank_weights
+from toptail.select.inputs import SelectorInputs
+from toptail.select.selectors import Best, Soft, Threshold
 from toptail.stats.best_of_k import Floats, Ints, selection_weights
 from toptail.stats.resample import available_threads
 
@@ -25,24 +24,6 @@ FIRST_DRAWS: Final = 16
 MOST_DRAWS: Final = 256
 TOLERANCE: Final = 0.005
 """Draws go on until the standard error that they leave is below this share of the headroom."""
-
-
-@dataclass(frozen=True, eq=False)
-class SelectorInputs:
-    """Pools with all columns that a selector may read."""
-
-    pools: ScoredPools
-    """The pools; their scores are the score columns."""
-    extra: dict[str, Floats]
-    """Filters and ``support`` ``[rows]``."""
-    answer: Ints | None
-    """Numbered answers ``[rows]``."""
-
-    def pool(self, block: Block) -> Pool:
-        """A block as a selector sees it."""
-        columns = {**self.pools.scores, **self.extra}
-        answer = None if self.answer is None else _renumbered(block.take(self.answer))
-        return Pool({name: block.take(column) for name, column in columns.items()}, answer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,14 +254,3 @@ def _sampled(pools: ScoredPools, keep: Any) -> Iterator[Block]:
             queries = block.queries[kept]
             rows = (pools.offsets[queries][:, None] + np.arange(block.size)).reshape(-1)
             yield Block(queries, rows, block.size)
-
-
-def _renumbered(answer: Ints) -> Ints:
-    """Answers of each pool numbered from 0 by their order, so that few numbers are needed."""
-    order = np.argsort(answer, axis=1, kind="stable")
-    ranked = np.take_along_axis(answer, order, axis=1)
-    code = np.zeros_like(answer)
-    code[:, 1:] = np.cumsum(ranked[:, 1:] != ranked[:, :-1], axis=1)
-    result = np.empty_like(answer)
-    np.put_along_axis(result, order, code, axis=1)
-    return result

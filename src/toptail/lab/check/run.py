@@ -127,7 +127,28 @@ def check(
     runs
         Folder of trained runs: behaviour model and reference ensemble.
     config
-        Sizes, horizon, discount and seed.
+        Sizes, horizon, discount and seed, :class:`toptail.CheckConfig`.
+
+    Returns
+    -------
+    CheckResult
+        ``verdicts`` for each scorer, ``sources`` (the audits for each source of candidates),
+        ``plot()``, and ``write(folder)`` for the report.
+
+    Raises
+    ------
+    InputError
+        If the data, a scorer or the environment cannot be used.
+
+    Examples
+    --------
+    A critic that prefers small actions, judged by rollouts in the environment of the data::
+
+        def score(states, actions):
+            return -(actions**2).sum(axis=1)
+
+        result = toptail.check("mine.npz", {"small": score}, env="gymnasium:Hopper-v5")
+        print(result.verdicts["small"].status)
     """
     names = (pools,) if isinstance(pools, str) else tuple(pools)
     request = CheckRequest(

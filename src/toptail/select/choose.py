@@ -1,4 +1,4 @@
-"""The content of ``choice.json``: the selector to deploy, its value, and comparisons."""
+"""From a table to ``choice.json``: selectors measured and compared, and one chosen to deploy."""
 
 from __future__ import annotations
 
@@ -8,26 +8,196 @@ from typing import Any, Final
 
 import numpy as np
 
+from toptail.errors import InputError, option
 from toptail.io.json_files import jsonable
+from toptail.judging.oracle import HeadroomEstimate, possible_per_query
+from toptail.judging.values import SampledJudgement
+from toptail.pools.columns import codes
 from toptail.progress import Tick, no_tick
 from toptail.provenance import record_of
 from toptail.select.base import RankSelector, Selector, rank_weights
-from toptail.select.catalog import FEW
-from toptail.select.comparison import (
-    BASELINES,
-    FAMILY,
-    ChoiceSettings,
-    Comparison,
-    compare,
-    is_plain,
+from toptail.select.catalog import FEW, Catalog
+from toptail.select.crossfit import (
+    NOTHING,
+    ClusterSums,
+    ResampledChoices,
+    SelectionRule,
+    cross_fit,
+    errors_to_show,
 )
-from toptail.select.crossfit import NOTHING, ResampledChoices
-from toptail.select.exact import RandomPick, Threshold
-from toptail.select.measure import SelectorValues
-from toptail.select.read import ChoiceData
-from toptail.stats import divergence_bound
+from toptail.select.inputs import ChoiceData, ChoiceSettings
+from toptail.select.measure import SelectorValues, measure_all
+from toptail.select.selectors import Best, RandomPick, Threshold
+from toptail.stats import cluster_sums, divergence_bound
+from toptail.stats.best_of_k import Floats, KGrid
 
 FORMAT: Final = "toptail-choice-2"
+LEAST_CLUSTERS: Final = 10
+"""With fewer queries (or clusters) there is nothing to choose on and to value on."""
+BASELINES: Final = ("random", "best_of_k_max", "best_of_k_best", "oracle")
+"""What a choice is compared with."""
+FAMILY: Final = "family "
+"""Begins the names of rules that look at one family of selectors."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Selectors that were measured on a table, and the rules that choose among them."""
+
+    values: SelectorValues
+    """The value of each at each query, its cost subtracted."""
+    totals: ClusterSums
+    """The same, added up over clusters."""
+    rules: Mapping[str, SelectionRule]
+    """``choice`` is the choice itself; then what it is compared with, and each family alone."""
+    eligible: Sequence[int]
+    """The selectors that may be chosen."""
+    ks: tuple[int, ...]
+    """The K that were tried."""
+    headroom: float
+    """What the best choice gains over a random one at the largest K, costs left aside."""
+
+    def valued(
+        self, rules: Mapping[str, SelectionRule], settings: ChoiceSettings, tick: Tick = no_tick
+    ) -> tuple[ResampledChoices, float]:
+        """What rules choose with its value, and the cross-fitted value of the choice.
+
+        The second says what choosing on all but one part of the queries is worth on that part.
+        """
+        rng = np.random.default_rng([settings.seed, 2])
+        choices = ResampledChoices.of(
+            self.totals,
+            rules,
+            rng,
+            resamples=settings.resamples,
+            level=settings.level,
+            tick=tick,
+        )
+        fitted = cross_fit(
+            self.totals.merged(rng),
+            rules["choice"],
+            rng,
+            folds=settings.folds,
+            repeats=settings.repeats,
+            tick=tick,
+        )
+        return choices, fitted
+
+
+def compare(
+    data: ChoiceData,
+    settings: ChoiceSettings,
+    selectors: Sequence[Any] | None = None,
+    tick: Tick = no_tick,
+) -> Comparison:
+    """Measure selectors (words, objects, functions; None: what the columns allow) on a table."""
+    ks = KGrid.up_to(_k_max(data, settings)).deciding
+    catalog = Catalog(data, ks[-1])
+    wanted = catalog.selectors(selectors, abstain=settings.abstain is not None)
+    headroom = _headroom(data, ks[-1])
+    known = float(headroom.mean())
+    scale = float(data.judged.value.std()) if np.isnan(known) else known
+    values = measure_all(
+        data,
+        data.judged.value,
+        wanted,
+        ks,
+        seed=settings.seed,
+        scale=scale if scale > 0 else 1.0,
+        abstain=settings.abstain or 0.0,
+        tick=tick,
+    )
+    totals = _totals(data, values, headroom, settings)
+    # A selector that abstains may be chosen only where abstaining has a value.
+    every = range(len(values.selectors))
+    known_worth = settings.abstain is not None
+    eligible = [
+        at for at in every if known_worth or not isinstance(values.selectors[at], Threshold)
+    ]
+    rules = _rules(values, totals, eligible, ks[-1], settings)
+    return Comparison(values, totals, rules, eligible, ks, known)
+
+
+def _headroom(data: ChoiceData, k_max: int) -> Floats:
+    """What the best of k_max is worth more than a random candidate ``[queries]``.
+
+    Right on average where queries were judged whole by a design, and NaN where that is not known.
+    """
+    pools, judged, grid = data.pools, data.judged, KGrid.up_to(k_max)
+    if judged.bounded:
+        return np.full(pools.queries, np.nan)
+    if isinstance(judged, SampledJudgement):
+        return HeadroomEstimate.of(pools, judged, grid).expected[:, -1]
+    best = possible_per_query(pools, judged, grid).oracle[:, -1]
+    return np.asarray(best - np.add.reduceat(judged.value, pools.offsets[:-1]) / pools.sizes)
+
+
+def _k_max(data: ChoiceData, settings: ChoiceSettings) -> int:
+    if settings.k_max is None:
+        return data.k_max
+    if settings.k_max > data.k_max:
+        raise InputError(
+            f"{data.pools.source}: {option('k_max', settings.k_max)} is larger than "
+            f"the smallest pool, which has {data.k_max} candidates."
+        )
+    return settings.k_max
+
+
+def _totals(
+    data: ChoiceData, values: SelectorValues, headroom: Floats, settings: ChoiceSettings
+) -> ClusterSums:
+    """Sums over clusters, after costs are subtracted from the values."""
+    pools, cluster = data.pools, None
+    if pools.cluster is not None:
+        cluster, _ = codes(pools.source, pools.called.get("cluster", "cluster"), pools.cluster)
+    counts = cluster_sums(np.ones((headroom.size, 1)), cluster)[:, 0]
+    if counts.size < LEAST_CLUSTERS:
+        raise InputError(
+            f"{pools.source}: {counts.size} queries (or clusters) are too few to choose on some "
+            f"and value on others; at least {LEAST_CLUSTERS} are needed."
+        )
+    cost = np.array([each.cost(each.k) for each in values.selectors])
+    # The oracle looks at k_max candidates: it pays for those beyond the random pick's one.
+    headroom = headroom - settings.cost * (max(each.k for each in values.selectors) - 1)
+    values.value[...] -= settings.cost * cost
+    sums = cluster_sums(values.value, cluster)
+    keys = [(each.involved, each.k) for each in values.selectors]
+    places = {key: place for place, key in enumerate(sorted(set(keys)))}
+    rank = np.array([places[key] for key in keys])
+    return ClusterSums(sums, counts, cluster_sums(headroom[:, None], cluster)[:, 0], rank)
+
+
+def _rules(
+    values: SelectorValues,
+    totals: ClusterSums,
+    eligible: Sequence[int],
+    k_max: int,
+    settings: ChoiceSettings,
+) -> dict[str, SelectionRule]:
+    """The choice itself, what it is compared with, and each family of selectors alone."""
+    plain = [at for at in eligible if is_plain(values.selectors[at])]
+    last = tuple(at for at in plain if values.selectors[at].k == k_max)
+    families: dict[str, list[int]] = {}
+    for at in eligible[1:]:
+        families.setdefault(values.selectors[at].family, [0]).append(at)
+    choice = SelectionRule(tuple(eligible), last, margin=settings.margin)
+    rng = np.random.default_rng([settings.seed, 3])
+    shown = errors_to_show(totals, choice, rng, resamples=settings.resamples, level=settings.level)
+    return {
+        "choice": replace(choice, shown=shown),
+        "random": SelectionRule((0,)),
+        "best_of_k_max": SelectionRule(last),
+        "best_of_k_best": SelectionRule((0, *plain)),
+        **{f"{FAMILY}{name}": SelectionRule(tuple(ats)) for name, ats in families.items()},
+    }
+
+
+def is_plain(selector: Selector) -> bool:
+    """Whether it is the best of K by one score, and nothing more."""
+    return isinstance(selector, Best) and selector.score.how == "member"
+
+
+# ----------------------------------------------------------------- the content of choice.json
 
 
 def choice_content(
@@ -39,7 +209,7 @@ def choice_content(
     tick: Tick = no_tick,
 ) -> tuple[dict[str, Any], Selector]:
     """The content of ``choice.json``, and the selector to deploy."""
-    pools = data.inputs.pools
+    pools = data.pools
     compared = compare(data, settings, selectors, tick)
     choices, fitted = compared.valued(compared.rules, settings, tick)
     values, totals = compared.values, compared.totals
@@ -244,8 +414,8 @@ def _notes(data: ChoiceData, settings: ChoiceSettings, *, usual: bool) -> list[s
 
 def _not_tried(data: ChoiceData) -> list[str]:
     """What the usual selectors leave out, and how to have it tried."""
-    notes, answer = [], data.inputs.answer
-    scorers = len(data.inputs.pools.scorers)
+    notes, answer = [], data.answer
+    scorers = len(data.pools.scorers)
     if scorers > FEW:
         votes = ", weighted_vote, best_in_majority" if answer is not None else ""
         notes.append(
@@ -263,7 +433,7 @@ def _not_tried(data: ChoiceData) -> list[str]:
 
 def _partial_labels(data: ChoiceData) -> list[str]:
     """Notes on a table in which only some candidates were judged."""
-    part = data.judged.labels_content(data.inputs.pools)
+    part = data.judged.labels_content(data.pools)
     what = "pairs" if part["pairs"] else f"of {part['candidates']:,} candidates"
     notes = [
         f"{part['labels']:,} {what} were judged: values are weighted by the chances of the design, "
