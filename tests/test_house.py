@@ -20,7 +20,7 @@ DOWNSTAIRS = (
 )
 """The instrument, left to right: a room imports only from rooms before it."""
 UPSTAIRS = (
-    *("tasks", "environments", "foreign", "critics", "training", "experts", "proposals", "judges"),
+    *("tasks", "environments", "foreign", "critics", "training", "walkers", "proposals", "judges"),
     *("scorers", "check"),
 )
 """The lab, left to right; every room of it may use the instrument."""

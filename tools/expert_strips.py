@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from toptail.lab.experts.actor import Walker
+from toptail.lab.walkers.walker import Walker
 from toptail_paper.walkers.bodies import NOISE, REACH, body_named
 from toptail_paper.walkers.evaluate import RunningEpisodes
 

@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 def drawn(data: Trajectories, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
     """States, actions and goals of positives and then of random goals, and gamma^d (or 0)."""
     rows = rng.choice(data.transitions, PAIRS)
-    own = data.geometric_goals(rows, GAMMA, rng)
+    own = rows + np.minimum(rng.geometric(1.0 - GAMMA, size=len(rows)), data.remaining(rows))
     goals = np.concatenate([own, rng.permutation(own)])
     followed = np.concatenate([GAMMA ** (own - rows), np.zeros(PAIRS)])
     both = np.tile(rows, 2)

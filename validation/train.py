@@ -15,7 +15,7 @@ import numpy as np
 from toptail.lab.critics import registry
 from toptail.lab.critics.base import Batch, Critic
 from toptail.lab.critics.registry import MAIN, full_size, names
-from toptail.lab.tasks.trajectories import Trajectories
+from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.training.data import GoalSampling, OfflineData, device_data
 from toptail.lab.training.loop import (
     TrainConfig,
@@ -115,13 +115,18 @@ def _step_by_step(name: str, trajectories: Trajectories, steps: int) -> float:
     return steps / stepwise_seconds(_config(full_size(name)), draw, steps)
 
 
+def _geometric_goals(data: Trajectories, rows: IntArray, rng: np.random.Generator) -> IntArray:
+    """Later rows at geometric distances, cut at the trajectory's end."""
+    return rows + np.minimum(rng.geometric(1.0 - 0.99, size=len(rows)), data.remaining(rows))
+
+
 def _numpy_batch(trajectories: Trajectories, rng: np.random.Generator) -> Batch:
     """The same batch as `GoalSampling` draws, by NumPy on the host."""
     rows = rng.choice(trajectories.transitions, BATCH)
-    goal = trajectories.geometric_goals(rows, 0.99, rng)
+    goal = _geometric_goals(trajectories, rows, rng)
     kind = rng.random(BATCH)
     anywhere = rng.integers(len(trajectories), size=BATCH)
-    future = trajectories.geometric_goals(rows, 0.99, rng)
+    future = _geometric_goals(trajectories, rows, rng)
     value_goal = np.where(kind < 0.2, rows, np.where(kind < 0.7, future, anywhere))
     reached = (rows == value_goal).astype(np.float32)
     o, a = trajectories.observations, trajectories.actions

@@ -11,13 +11,13 @@ import tyro
 from tests.tasks.conftest import DATA, hand_made
 from tests.tasks.test_maze import SMALL
 from toptail.errors import InputError
-from toptail.lab.experts.walking import guide_of
 from toptail.lab.tasks.collect import Collection, collect, make_collector
 from toptail.lab.tasks.episodes import DirectionExpert, Episode, Navigator
 from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.simulator import make_env
 from toptail.lab.tasks.trajectories import Trajectories
+from toptail.lab.walkers.experts import expert_for
 from toptail_paper.commands.check_data import CheckData
 from toptail_paper.compare_data import (
     compare,
@@ -180,7 +180,7 @@ def run(*args: str) -> int:
 
 def collect_few(out: Path, episodes: int, seed: int, rows: int | None = None) -> None:
     name = out.stem
-    expert = guide_of(parse_name(name))
+    expert = expert_for(parse_name(name))
     collect(Collection(name, episodes, 1, rows, seed, expert), out)
 
 

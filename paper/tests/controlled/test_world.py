@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.proposals.untrained import clipped_gaussian
 from toptail_paper.controlled.ideals import ClosedFormJudge
 from toptail_paper.controlled.world import (
     ControlledWorld,
     Queries,
+    clipped_gaussian,
     exact_value,
     on_support,
     project_to_disk,

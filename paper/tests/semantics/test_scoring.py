@@ -17,10 +17,11 @@ from paper.tests.semantics.fake_runs import write_run
 from paper.tests.semantics.small import WALKS, small_config, walks_file
 from tests.training.toy import toy_config
 from toptail.errors import InputError
-from toptail.lab.proposals.diffusion import DiffusionRun, LossGap, held_out_loss, load_policy
+from toptail.lab.proposals.diffusion import DiffusionRun, load_policy
 from toptail.lab.scorers.base import Score
 from toptail.lab.tasks.files import save_file
 from toptail.lab.training.data import GoalSampling, device_data
+from toptail_paper.semantics.behaviour_loss import LossGap, held_out_loss
 from toptail_paper.semantics.config import VALUES
 from toptail_paper.semantics.draws import _LOSS
 from toptail_paper.semantics.load import TaskScores, read_task, read_tasks

@@ -8,12 +8,12 @@ import pytest
 
 from paper.tests.walkers.package import command, online
 from toptail.errors import InputError
-from toptail.lab.experts.actor import Walker, turn
-from toptail.lab.experts.walking import dribbling_inputs, guide_of, walking_inputs
 from toptail.lab.tasks.episodes import Situation
 from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.simulator import make_env, package_randomness
+from toptail.lab.walkers.experts import dribbling_inputs, expert_for, walking_inputs
+from toptail.lab.walkers.walker import Walker, turn
 from toptail_paper.walkers.bodies import BODIES, Body, body_named
 
 STEPS = {"ant": 1000, "antball": 200, "humanoid": 450}
@@ -171,7 +171,7 @@ def test_the_walker_sees_what_its_online_environment_showed() -> None:
     situation = Situation(
         observation, ant.qpos[:, :2], np.zeros((1, 2)), ant.commands, Maze.of(env)
     )
-    guide = guide_of(parse_name("antmaze-medium-navigate-v0"))
+    guide = expert_for(parse_name("antmaze-medium-navigate-v0"))
     assert guide is not None
     shown = [guide.actions(situation), Walker.shipped("ant")(ant.observations())]
     np.testing.assert_array_equal(*shown)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from toptail.lab.experts.actor import Walker
+from toptail.lab.walkers.walker import Walker
 from toptail_paper.walkers.bodies import BODIES
 from toptail_paper.walkers.learner import (
     SAC,

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from toptail.lab.experts.actor import Walker
+from toptail.lab.walkers.walker import Walker
 from toptail_paper.walkers import published
 from toptail_paper.walkers.published import (
     RECIPES,

@@ -11,7 +11,7 @@ import pytest
 
 from paper.tests.walkers.tiny import tiny
 from toptail.errors import InputError
-from toptail.lab.experts.actor import Walker
+from toptail.lab.walkers.walker import Walker
 from toptail_paper.walkers import train
 from toptail_paper.walkers.bodies import BODIES
 from toptail_paper.walkers.checkpoint import Candidate, Candidates, ranking

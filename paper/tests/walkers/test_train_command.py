@@ -15,7 +15,7 @@ import pytest
 
 from paper.tests.walkers.tiny import tiny
 from toptail.errors import InputError
-from toptail.lab.experts.actor import Walker, shipped_path
+from toptail.lab.walkers.walker import Walker, shipped_path
 from toptail.provenance import commit
 from toptail_paper.cli import main
 from toptail_paper.commands import train_walker as train_expert

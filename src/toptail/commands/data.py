@@ -161,13 +161,13 @@ class CollectData(JobFlags):
 
     def _collection(self) -> tuple[Collection, Path]:
         """What to collect, and the training file."""
-        from toptail.lab.experts.walking import guide_of
         from toptail.lab.tasks.collect import Collection
         from toptail.lab.tasks.files import data_folders
         from toptail.lab.tasks.names import parse_name
+        from toptail.lab.walkers.experts import expert_for
 
         sizes = (self.episodes, self.val_episodes, self.rows)
-        guide = guide_of(parse_name(self.name), self.walkers)
+        guide = expert_for(parse_name(self.name), self.walkers)
         collection = Collection(self.name, *sizes, self.seed, guide)
         return collection, self.out or data_folders()[0] / f"{collection.task.name}.npz"
 

@@ -98,14 +98,14 @@ class All(JobFlags):
 
     def jobs(self) -> list[Job]:
         """The jobs of all tasks, in the order in which they start where they can."""
-        from toptail.lab.experts.walking import guide_of
         from toptail.lab.tasks.collect import Collection, check_collectable
+        from toptail.lab.walkers.experts import expert_for
 
         found: list[Job] = []
         for task in dict.fromkeys(names(self.task) or MAIN_SETTINGS):
             settings = main_settings(task)
             walkers = self.walkers or settings.walkers
-            guide = guide_of(parse_name(settings.data), walkers)
+            guide = expert_for(parse_name(settings.data), walkers)
             check_collectable(Collection(settings.data, expert=guide))
             # The tasks share the folder of the semantics study: one after another.
             shared = [job.id for job in found if job.name.startswith("semantics")][-1:]

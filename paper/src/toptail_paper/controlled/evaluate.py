@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from toptail.lab.critics.base import Critic, Params, TrainedCritic
 from toptail.lab.critics.embedding import EmbeddingCritic, capped_score
 from toptail.lab.critics.networks import norm
-from toptail.lab.proposals.untrained import clipped_gaussian
 from toptail.stats import best_of_k, oracle, paired_win_rate
 from toptail.stats.best_of_k import Floats as Floats
 from toptail_paper.controlled.config import NOISE_SIGMA, StudyConfig
@@ -23,6 +22,7 @@ from toptail_paper.controlled.world import (
     ControlledWorld,
     Queries,
     Transitions,
+    clipped_gaussian,
     on_support,
     sample_data,
     sample_queries,

@@ -131,6 +131,16 @@ def sample_queries(world: ControlledWorld, m: int, rng: np.random.Generator) -> 
     return Queries(np.zeros((m, ACTION_DIM)), goals)
 
 
+def clipped_gaussian(
+    queries: int, candidates: int, dim: int, scale: float, box: float, rng: np.random.Generator
+) -> Floats:
+    """Draw i.i.d. N(0, scale^2 I) candidates and clip each coordinate to [-box, box].
+
+    They are [queries, candidates, dim] and do not depend on the query, as best-of-K theory assumes.
+    """
+    return np.clip(rng.normal(0.0, scale, (queries, candidates, dim)), -box, box)
+
+
 def exact_value(world: ControlledWorld, states: Floats, actions: Floats, goals: Floats) -> Floats:
     """Q*(s, a, g) = -m(||s + a - g||) for arrays [..., 2] that broadcast; larger is better."""
     return -rice_mean(np.linalg.norm(states + actions - goals, axis=-1), world.sigma)

@@ -15,14 +15,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.proposals.denoiser import Diffusion
-from toptail.lab.proposals.diffusion import (
-    ROWS,
-    DiffusionPolicy,
-    DiffusionRun,
-    held_out_loss,
-    load_policy,
-    loss_gap,
-)
+from toptail.lab.proposals.diffusion import DiffusionPolicy, DiffusionRun, load_policy
 from toptail.lab.scorers.runs import run_origin
 from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.neighbours import nearest_rows
@@ -34,6 +27,7 @@ from toptail.lab.tasks.triples import (
 )
 from toptail.lab.training.data import GoalSampling, device_data
 from toptail.lab.training.runs import RECORD, Run, read_run, run_folder, stored_config
+from toptail_paper.semantics.behaviour_loss import ROWS, held_out_loss, loss_gap
 from toptail_paper.semantics.config import DRAWS, EXCLUSIONS, SEEN, SWEEP, Beside, SemanticsConfig
 from toptail_paper.study.store import Stored
 from toptail_paper.triples.draws import hard_negatives, same_trajectory_pairs

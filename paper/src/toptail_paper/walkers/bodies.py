@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.experts.actor import ant_inputs, antball_inputs, axes, humanoid_inputs
 from toptail.lab.tasks.simulator import humanoid_body, load_module
+from toptail.lab.walkers.walker import ant_inputs, antball_inputs, axes, humanoid_inputs
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]

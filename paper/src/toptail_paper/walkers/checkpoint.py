@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from toptail.errors import InputError, option, refusing
-from toptail.lab.experts.actor import Tensors, Walker, read_tensors, write_tensors
+from toptail.lab.walkers.walker import Tensors, Walker, read_tensors, write_tensors
 from toptail_paper.walkers.evaluate import Numbers
 from toptail_paper.walkers.learner import SAC, Normalizer, State
 

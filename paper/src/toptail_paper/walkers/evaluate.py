@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.experts.actor import Walker
 from toptail.lab.tasks.simulator import available_cores
+from toptail.lab.walkers.walker import Walker
 from toptail.progress import Tick, no_tick
 from toptail_paper.walkers.bodies import NOISE, Body, Ids, body_named
 

@@ -31,9 +31,9 @@ import optax
 from toptail.errors import InputError
 from toptail.io.files import atomic
 from toptail.io.json_files import write_json
-from toptail.lab.experts.actor import Walker
 from toptail.lab.tasks.simulator import available_cores
 from toptail.lab.training.runs import machine, now
+from toptail.lab.walkers.walker import Walker
 from toptail.provenance import commit
 from toptail_paper.walkers.bodies import body_named
 from toptail_paper.walkers.evaluate import RunningEpisodes, Tally, evaluate

@@ -21,10 +21,10 @@ import numpy as np
 from toptail.errors import InputError, check_whole, option
 from toptail.io.files import atomic, check_folder
 from toptail.io.json_files import read_object, write_json
-from toptail.lab.experts.actor import Walker
 from toptail.lab.tasks.simulator import available_cores, load_module
 from toptail.lab.training.config import on_gpu
 from toptail.lab.training.runs import machine, now
+from toptail.lab.walkers.walker import Walker
 from toptail.progress import Tick, no_tick
 from toptail.provenance import commit
 from toptail_paper.walkers.bodies import Body, body_named

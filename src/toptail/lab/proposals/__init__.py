@@ -1,1 +1,1 @@
-"""Where candidates come from: without training, from a diffusion model, or from actors."""
+"""Where candidates come from: without training, or from a diffusion model."""

@@ -19,19 +19,6 @@ from toptail.lab.tasks.neighbours import TREE_DIMENSIONS, nearest_to_points
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 
 
-def clipped_gaussian(
-    queries: int, candidates: int, dim: int, scale: float, box: float, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """Draw i.i.d. N(0, scale^2 I) candidates and clip each coordinate to [-box, box].
-
-    Returns
-    -------
-    Actions [queries, candidates, dim], independent of the query: the i.i.d. candidates that
-    best-of-K theory assumes.
-    """
-    return np.clip(rng.normal(0.0, scale, (queries, candidates, dim)), -box, box)
-
-
 def local_rows(data: Trajectories, states: FloatArray, nearest: int) -> IntArray:
     """Rows of the ``nearest`` states of the data for each state: ``[queries, nearest]``.
 

@@ -94,8 +94,8 @@ def check_collectable(collection: Collection) -> None:
     check_navigable(task)
     if collection.expert is None and task.family != "pointmaze":
         raise InputError(
-            f"Collecting {task.name} needs a trained walker: give expert=guide_of(task) of "
-            "toptail.lab.experts.walking, or use `toptail data collect`, which has them."
+            f"Collecting {task.name} needs a trained walker: give expert=expert_for(task) of "
+            "toptail.lab.walkers.experts, or use `toptail data collect`, which has them."
         )
 
 

@@ -1,4 +1,4 @@
-"""Recorded trajectories: rows, ends, valid transitions, future goals, simulator state."""
+"""Recorded trajectories: rows, ends, transitions, simulator state."""
 
 from __future__ import annotations
 
@@ -87,17 +87,6 @@ class Trajectories:
         """Steps from each row to the end of its trajectory; 0 on the last row."""
         ends: IntArray = self.ends[self.trajectory[rows]]
         return ends - rows
-
-    def geometric_goals(self, rows: IntArray, gamma: float, rng: np.random.Generator) -> IntArray:
-        """Draw a future row for each row, at a geometric distance, cut at the trajectory's end.
-
-        The distance has P(d) = (1 − γ) γ^(d−1) for d = 1, 2, …; longer ones than the rest of
-        the trajectory become that rest. On a last row the only goal is the row itself.
-        """
-        if not 0 <= gamma < 1:
-            raise InputError(f"gamma is {gamma}: expected a discount of at least 0 and below 1.")
-        distance = rng.geometric(1.0 - gamma, size=len(rows))
-        return rows + np.minimum(distance, self.remaining(rows))
 
     def simulator_state(self, rows: IntArray) -> SimulatorState:
         """Return the simulator's state before the action of each row."""

@@ -11,18 +11,18 @@ import pytest
 
 from tests.quick import quick
 from toptail.errors import InputError
-from toptail.lab.experts.actor import INPUTS
-from toptail.lab.experts.walking import (
-    SoccerExpert,
-    SoccerStrategy,
-    guide_of,
-)
 from toptail.lab.tasks.collect import Collection, collect, make_collector
 from toptail.lab.tasks.episodes import Situation
 from toptail.lab.tasks.files import load, read_record
 from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name, published_recipe
 from toptail.lab.tasks.simulator import MAZE_TOLERANCE, make_env, package_randomness, restore_errors
+from toptail.lab.walkers.experts import (
+    SoccerExpert,
+    SoccerStrategy,
+    expert_for,
+)
+from toptail.lab.walkers.walker import INPUTS
 
 WALKED = ("antmaze", "humanoidmaze", "antsoccer")
 NAMES = [
@@ -35,7 +35,7 @@ ARENA = "antsoccer-arena-navigate-v0"
 
 
 def collection(name: str, **changes: Any) -> Collection:
-    return Collection(name, **{"expert": guide_of(parse_name(name)), **changes})
+    return Collection(name, **{"expert": expert_for(parse_name(name)), **changes})
 
 
 def seeds(count: int) -> list[np.random.SeedSequence]:
@@ -212,16 +212,16 @@ def test_an_explorer_changes_its_direction_every_ten_steps() -> None:
 
 
 def test_experts_travel_to_other_processes_and_say_what_they_are() -> None:
-    guide = guide_of(parse_name(ARENA))
+    guide = expert_for(parse_name(ARENA))
     assert isinstance(guide, SoccerExpert)
     guide.start([np.random.default_rng(0)])
     again = pickle.loads(pickle.dumps(guide))
     assert again == guide
     assert again.describe() == guide.describe()
     assert "antball" in guide.describe()
-    assert guide_of(parse_name("pointmaze-medium-navigate-v0")) is None
+    assert expert_for(parse_name("pointmaze-medium-navigate-v0")) is None
 
 
 def test_missing_walkers_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"train-walker ant --out"):
-        guide_of(parse_name("antmaze-medium-navigate-v0"), tmp_path)
+        expert_for(parse_name("antmaze-medium-navigate-v0"), tmp_path)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.io.files import sha256
-from toptail.lab.experts.actor import Walker, shipped_path
 from toptail.lab.tasks.episodes import Expert, Situation
 from toptail.lab.tasks.maze import Positions
 from toptail.lab.tasks.names import TaskName
+from toptail.lab.walkers.walker import Walker, shipped_path
 
 CLOSE = 2.0
 """Nearer than this to the ball, the player dribbles."""
@@ -137,7 +137,7 @@ def dribbling_inputs(situation: Situation, targets: Positions) -> NDArray[Any]:
 _BODIES = {"antmaze": "ant", "humanoidmaze": "humanoid"}
 
 
-def guide_of(task: TaskName, walkers: Path | None = None) -> Expert | None:
+def expert_for(task: TaskName, walkers: Path | None = None) -> Expert | None:
     """The expert that collects a task's data with trained walkers; None for other tasks.
 
     The walkers are the package's own, or ``walkers/BODY/actor.safetensors``.

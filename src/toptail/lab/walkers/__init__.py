@@ -1,0 +1,1 @@
+"""Trained walkers, run with NumPy alone, and the experts that collect data with them."""
