@@ -107,3 +107,25 @@ class Search:
                 break
             steps[new], reached = step, reached | new
         return steps
+
+    def continuous_steps(
+        self, at: Points, goal: Points, steps: NDArray[np.int64], tolerance: float = 1.0
+    ) -> Points:
+        """Fewest steps from any points ``[n, 2]``, the first of which may be a part of one.
+
+        A part c of a step has actions in [-c, c]^2 and costs c; it ends on a position of the grid,
+        from where ``steps`` are left. Up to a spacing of 1 / 10 of a step this is the shortest
+        length in steps of 0.2.
+        """
+        reach = round(0.2 / self.spacing)
+        side = np.arange(-reach, reach + 1)
+        first = np.rint((at + 2) / self.spacing).astype(int)
+        x, y = (first[:, axis, None, None] + side.reshape(shape) for axis, shape in
+                ((0, (-1, 1)), (1, (1, -1))))  # fmt: skip
+        inside = (x >= 0) & (x < self.shape[0]) & (y >= 0) & (y < self.shape[1])
+        cell = np.where(inside, x, 0) * self.shape[1] + np.where(inside, y, 0)
+        left = steps[self.landing[cell]]
+        away = np.abs(self.positions[cell] - at[:, None, None]).max(axis=-1)
+        ok = inside & self.possible[cell] & (left >= 0) & (away <= 0.2 + 1e-9)
+        cost = np.where(ok, left + away / 0.2, np.inf).min(axis=(1, 2))
+        return np.where(np.hypot(*(at - goal).T) <= tolerance, 0.0, cost)

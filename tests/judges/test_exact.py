@@ -10,7 +10,15 @@ from scipy.sparse.csgraph import dijkstra
 
 from tests.judges.slow_steps import Search, moved_out
 from toptail.errors import InputError
-from toptail.lab.judges.exact import CORNER, PUSH, PointSteps, discounted, exact_values
+from toptail.lab.judges.exact import (
+    CORNER,
+    POINT_JUDGES,
+    PUSH,
+    PointSteps,
+    continuous_values,
+    discounted,
+    exact_values,
+)
 from toptail.lab.judges.point import STEP, TOLERANCE, next_positions
 from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.simulator import MazeBatch
@@ -304,3 +312,48 @@ def test_every_free_cell_of_every_maze_is_reached(size: str) -> None:
     cells = steps.maze.steps[np.ix_(steps.maze.free, steps.maze.free)]
     assert (table <= 20 * cells).all()
     assert (table >= 20 * cells / 2 - 5 - 10).all()
+
+
+def test_continuous_values_break_the_ties_of_whole_steps_by_hand() -> None:
+    states = np.zeros((1, 2), dtype=np.float32)
+    goals = np.array([[0.0, 4.05]], dtype=np.float32)
+    actions = np.array([[[-1.0, 0.0], [0.0, 0.0], [0.0, 0.5], [0.0, 1.0]]], dtype=np.float32)
+    found = continuous_values(TASK, states, actions, goals, 0.99)
+    # The tolerance is 3.05 away, and 0.1 or 0.2 less after the last two actions. From (-0.2, 0)
+    # a growing square meets the circle at x = 0: the shorter coordinate is free.
+    lengths = np.array([[3.05, 3.05, 2.95, 2.85]])
+    np.testing.assert_allclose(found, 0.99 ** (1 + lengths / 0.2), rtol=1e-6)
+    whole = exact_values(TASK, states, actions, goals, 0.99)
+    np.testing.assert_allclose(whole, 0.99 ** np.array([[17, 17, 16, 16]]), rtol=1e-6)
+
+
+def test_continuous_values_are_in_the_order_of_whole_steps() -> None:
+    steps, rng = PointSteps.of(TASK), np.random.default_rng(3)
+    states, goals = (free_points(steps, 40, seed).astype(np.float32) for seed in (11, 12))
+    actions = rng.uniform(-1, 1, (40, 32, 2)).astype(np.float32)
+    whole, continuous = (
+        judge.values(TASK, states, actions, goals, 0.99).astype(np.float64)
+        for judge in (POINT_JUDGES["exact"], POINT_JUDGES["exact_continuous"])
+    )
+    exponents = np.log(continuous) / np.log(0.99)
+    np.testing.assert_allclose(whole, 0.99 ** np.ceil(exponents - 1e-4), rtol=1e-6)
+    for a, b in zip(whole, continuous, strict=True):
+        assert ((a[:, None] <= a) | (b[:, None] > b)).all()
+    assert len(np.unique(continuous[0])) > 20 > 3 >= len(np.unique(whole[0]))
+    origins = [POINT_JUDGES[name].origin(0.99) for name in ("exact", "exact_continuous")]
+    assert origins[0] != origins[1]
+
+
+@pytest.mark.parametrize("walls", [SMALL, BEND])
+def test_lengths_are_those_of_search_with_a_first_step_of_any_size(walls: Maze) -> None:
+    """Points between the positions of the grid; the search rounds up by a tenth of a step."""
+    search, steps = Search(walls, 0.02), PointSteps(walls)
+    points = free_points(steps, 800, seed=8)
+    off = []
+    for goal in free_points(steps, 3, seed=1):
+        wanted = search.continuous_steps(points, goal, search.steps(goal))
+        off.append(steps.lengths(points, goal) / STEP - wanted)
+    error = np.concatenate(off)
+    assert abs(np.median(error)) < 0.1
+    assert np.quantile(np.abs(error), 0.9) < 0.25
+    assert np.abs(error).max() < 1

@@ -232,7 +232,8 @@ def test_every_stage_of_a_maze_is_called_in_order(
     study = Selection.at(tmp_path, SelectionConfig.for_task(TASK), tmp_path / "runs")
     assert Stages(study, toy_dataset()).run() == []
     assert called == [
-        *("make_queries", "make_pools", "judge_reference", "judge_ways", "judge_ways"),
+        *("make_queries", "make_pools", "judge_reference"),
+        *("judge_ways", "judge_ways", "judge_ways"),
         *("critic_scorers", "score_critics", "score_trivial", "rollouts", "deployment"),
     ]
     with pytest.raises(InputError, match="no stage 'weather'"):

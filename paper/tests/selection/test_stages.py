@@ -446,6 +446,7 @@ def test_a_maze_with_teleports_does_without_the_judges_that_do_not_know_it(
         *(
             "No reference ensemble",
             "No exact judge",
+            "No exact_continuous judge",
             "No euclidean judge",
             "No rollouts",
             "No deployment checks",
@@ -455,7 +456,7 @@ def test_a_maze_with_teleports_does_without_the_judges_that_do_not_know_it(
 
 
 def test_the_judges_that_know_the_ways_are_for_pointmaze(tmp_path: Path) -> None:
-    exact, euclidean = POINT_JUDGES.values()
+    exact, continuous, euclidean = POINT_JUDGES.values()
     study = Selection.at(tmp_path, small_config(task="pointmaze-medium-navigate-v0"))
     inside = np.float32(0.2)  # the walks shrunk into one cell of the maze
     val, train = (
@@ -473,8 +474,11 @@ def test_the_judges_that_know_the_ways_are_for_pointmaze(tmp_path: Path) -> None
     away = np.abs(after - queries.goals[:, None, None]).max(axis=-1)
     assert (found >= 0.99 ** (1 + np.ceil(away / 0.2)) - 1e-6).all()  # nothing is in the way
     assert (found <= 0.99 ** (1 + np.maximum(np.ceil((away - 1) / 0.2 - 1e-6), 0)) + 1e-6).all()
+    finer = judge_ways(study, queries, pools, continuous).arrays["values"][0]
+    assert (finer >= found - 1e-6).all()
+    assert (0.99 * finer <= found + 1e-6).all()
     before = files(study)
-    for judge in (exact, euclidean):
+    for judge in (exact, continuous, euclidean):
         judge_ways(study, queries, pools, judge)
     assert files(study) == before
     other = Selection.at(tmp_path / "walks", small_config())

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 CONTROLS: Final = {"pointmaze": critics_in("control")}
 """Families whose tables have the function-class controls."""
 
-FIRST_STAGES: Final = "queries,pools,reference,exact,euclidean,scores"
+FIRST_STAGES: Final = "queries,pools,reference,exact,exact_continuous,euclidean,scores"
 """Stages of the selection study that need the main critics and the behaviour model."""
 
 

@@ -69,11 +69,11 @@ class StudySelection(JobFlags):
 
       toptail-paper study selection --task PointMaze --runs runs --train
 
-    The stages are queries, pools, reference, exact, euclidean, scores, rollouts and tables. Each
-    leaves a file in OUT/TASK; one that exists and fits is not made again, and you may put your own
-    in its place. The criteria are declared before anything is scored. Two stages are made only
-    where asked for: deployment, which trains actors and follows critics at every step, and ideals,
-    which scores by PointMaze's ideal critics.
+    The stages are queries, pools, reference, exact, exact_continuous, euclidean, scores, rollouts
+    and tables. Each leaves a file in OUT/TASK; one that exists and fits is not made again, and you
+    may put your own in its place. The criteria are declared before anything is scored. Two stages
+    are made only where asked for: deployment, which trains actors and follows critics at every
+    step, and ideals, which scores by PointMaze's ideal critics.
     """
 
     task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]

@@ -9,7 +9,10 @@ from toptail.errors import InputError, check_whole
 from toptail.lab.tasks.names import OGBENCH_NAMES, SHORT_NAMES, parse_name
 from toptail.lab.tasks.queries import QueryConfig
 
-STAGES = ("queries", "pools", "reference", "exact", "euclidean", "scores", "rollouts", "deployment")
+STAGES = (
+    *("queries", "pools", "reference", "exact", "exact_continuous", "euclidean"),
+    *("scores", "rollouts", "deployment"),
+)
 """The stages that leave files for the tables, in their order."""
 
 IDEALS_STAGE = "ideals"

@@ -12,7 +12,7 @@ from toptail.pools import JudgedPicks
 from toptail.stats import kendall_tau_b, spearman, wilson
 from toptail_paper.selection.files import CRITERIA, REFERENCE
 from toptail_paper.selection.load import NO_SEED, TaskSelection
-from toptail_paper.selection.measure import Resampled, by_query
+from toptail_paper.selection.measure import Resampled, by_query, tau_b_ceiling, value_levels
 from toptail_paper.selection.results import INDEPENDENT
 from toptail_paper.selection.rollout_data import RANDOM, TRAINING_SEED, agreement
 from toptail_paper.selection.specs import TABLES
@@ -105,7 +105,7 @@ def judges_table(
     rows: dict[str, dict[str, StoredCell]] = {}
     statuses: dict[str, Any] = {}
     for judge in data.judges:
-        rows[judge] = _support_cells(data, means, judge)
+        rows[judge] = _support_cells(data, means, judge) | _level_cells(data, means, judge)
         verdict = reference_admission(data, judge)
         if verdict is not None:
             rows[judge] |= _admission_cells(verdict)
@@ -123,6 +123,8 @@ def judges_table(
         "resolvability: share of the pools whose candidates the members tell apart, in the "
         "prespecified group; /GROUP by distance group. spearman: mean pairwise within-pool "
         "correlation of the members.",
+        "levels_N: share of the pools whose candidates have N different values by the judge. "
+        "tau_b_ceiling: what a score without ties that is in the judge's order has as its tau_b.",
         "half_width/SELECTOR: of the paired 95 % interval of its gain over random candidates.",
         "variance_ratio/SELECTOR: variance of the gain with independent random numbers over that "
         "with common ones.",
@@ -177,6 +179,19 @@ def _support_cells(data: TaskSelection, means: Resampled, judge: str) -> dict[st
     near = -data.support_distance.reshape(values.flat.shape)
     rho = by_query(spearman(values.flat, near), len(data.trajectory))
     return {"support_value_correlation": means.cell({NO_SEED: means.mean(rho)})}
+
+
+def _level_cells(data: TaskSelection, means: Resampled, judge: str) -> dict[str, StoredCell]:
+    """How finely the judge tells candidates apart, and the tau_b that its ties leave."""
+    flat, queries = data.judged(judge).flat, len(data.trajectory)
+    levels = value_levels(flat)
+    shares = {f"levels_{n}": levels == n for n in (1, 2, 3)} | {"levels_more": levels > 3}
+    per_pool = {name: share.astype(np.float64) for name, share in shares.items()}
+    per_pool["tau_b_ceiling"] = tau_b_ceiling(flat)
+    return {
+        name: means.cell({NO_SEED: means.mean(by_query(x, queries))})
+        for name, x in per_pool.items()
+    }
 
 
 def _agreement_cells(data: TaskSelection, means: Resampled, other: str) -> dict[str, StoredCell]:

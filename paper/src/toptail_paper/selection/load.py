@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.io.files import entries
 from toptail.io.json_files import read_json
-from toptail.lab.judges.point import EXACT
+from toptail.lab.judges.point import EXACT, EXACT_CONTINUOUS
 from toptail.lab.judges.reference import ensemble_value
 from toptail.lab.tasks.queries import load_queries
 from toptail.pools import JudgedPicks
@@ -110,7 +110,8 @@ class TaskSelection:
     @property
     def judges(self) -> list[str]:
         """The judges that value every candidate, the reference and the exact value first."""
-        return sorted(self.values, key=lambda name: (name != REFERENCE, name != EXACT, name))
+        first = (REFERENCE, EXACT, EXACT_CONTINUOUS)
+        return sorted(self.values, key=lambda name: (*(name != judge for judge in first), name))
 
     def candidate_scores(self, column: str) -> Floats:
         """Scores of the pools' candidates without the logged action, ``[Q, P, N]``."""

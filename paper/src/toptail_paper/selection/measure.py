@@ -51,6 +51,11 @@ class JudgedPools:
         return self.values.reshape(-1, self.values.shape[-1])
 
     @property
+    def best(self) -> Floats:
+        """1 for the best candidates of each pool, 0 for others, as `flat`."""
+        return (self.flat == self.flat.max(axis=1, keepdims=True)).astype(np.float64)
+
+    @property
     def oracle(self) -> Floats:
         """Value of the best of K, ``[queries, n_k]``."""
         return by_query(oracle(self.flat, self.k), len(self.values))
@@ -59,6 +64,29 @@ class JudgedPools:
     def random(self) -> Floats:
         """Value of a random candidate, ``[queries]``."""
         return np.asarray(self.values.mean(axis=(1, 2)))
+
+
+def value_levels(flat: Floats) -> NDArray[np.int64]:
+    """How many different values a pool's candidates have, ``[pools]``."""
+    in_order = np.sort(flat, axis=1)
+    return np.asarray(1 + (np.diff(in_order, axis=1) > 0).sum(axis=1))
+
+
+def tau_b_ceiling(flat: Floats) -> Floats:
+    r"""tau_b with the values of a score that has no ties and is in their order, ``[pools]``.
+
+    .. math:: \sqrt{(n_0 - n_v) / n_0}
+
+    with n_0 pairs of candidates, of which n_v are tied in value; NaN where all are.
+    """
+    pools, size = flat.shape
+    in_order = np.sort(flat, axis=1)
+    # The number of a candidate's level, then how many candidates each level of each pool has.
+    level = np.cumsum(np.diff(in_order, axis=1, prepend=in_order[:, :1]) > 0, axis=1)
+    count = np.bincount((level + size * np.arange(pools)[:, None]).ravel(), minlength=pools * size)
+    tied = (count * (count - 1) / 2).reshape(pools, size).sum(axis=1)
+    untied = 1 - tied / (size * (size - 1) / 2)
+    return np.where(untied > 0, np.sqrt(untied), np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +104,8 @@ class Judged:
     pool_regret: Floats
     """Each pool's regret over its own headroom at the largest K, mean over the query's pools,
     ``[queries]``; NaN where all candidates are worth the same."""
+    best_pick: Floats
+    """Chance that the pick at the largest K is a best candidate of its pool, ``[queries]``."""
 
     @classmethod
     def of(cls, scores: Floats, pools: JudgedPools) -> Judged:
@@ -89,6 +119,7 @@ class Judged:
             oracle=pools.oracle,
             random=pools.random,
             pool_regret=by_query(normalized_regret(value[:, -1], top, mean), queries),
+            best_pick=by_query(best_of_k(flat, pools.best, pools.k[-1:])[:, 0], queries),
         )
 
     @classmethod
@@ -102,6 +133,7 @@ class Judged:
             oracle=pools.oracle,
             random=pools.random,
             pool_regret=by_query(regret, len(pools.values)),
+            best_pick=by_query(pools.best.mean(axis=1), len(pools.values)),
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from toptail.lab.critics.registry import MAIN
+from toptail.lab.judges.point import EXACT
 from toptail.report.text import bracket, join, number, plural, signed
 from toptail_paper.selection.results import SelectionResults, judge_name
 from toptail_paper.selection.show import circular_words, excluded_words
@@ -47,7 +48,12 @@ def summary(study: SelectionResults) -> list[str]:
     lines = [excluded_words(study)]
     for judge in study.judges:
         lines += [_order_sentence(study, judge), _worse_sentence(study, judge)]
-    lines += [_gain_sentence(study), _followed_sentence(study), circular_words(study)]
+    lines += [
+        _best_sentence(study),
+        _gain_sentence(study),
+        _followed_sentence(study),
+        circular_words(study),
+    ]
     return [line for line in lines if line]
 
 
@@ -73,6 +79,20 @@ def _order_sentence(study: SelectionResults, judge: str) -> str:
         if parts
         else ""
     )
+
+
+def _best_sentence(study: SelectionResults) -> str:
+    """How often picks are best ones, by the exact value or else by the first judge."""
+    judge = EXACT if EXACT in study.judges else study.judges[0]
+    rows, metric = study.of_task("fixed-query"), f"{study.prefix(judge)}best_pick_{study.size}"
+    parts = [
+        f"{number(100 * rows[name][metric]['mean'], 0)} % ({scorer_name(name)})"
+        for name in _summarized(study)
+        if metric in rows.get(name, {})
+    ]
+    if not parts:
+        return ""
+    return f"{judge_name(judge)}: the pick is a best one of its pool in {', '.join(parts)}."
 
 
 def _worse_sentence(study: SelectionResults, judge: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from toptail.errors import InputError
 from toptail.io.json_files import read_json_if_exists
-from toptail.lab.judges.point import EUCLIDEAN, EXACT
+from toptail.lab.judges.point import EUCLIDEAN, EXACT, EXACT_CONTINUOUS
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.study.naming import in_order, scorer_name
 from toptail_paper.study.results import StudyResults, common_parts
@@ -23,12 +23,13 @@ SELECTORS: Final[Mapping[str, str]] = {
 JUDGES: Final[Mapping[str, str]] = {
     "reference": "Reference ensemble",
     EXACT: "Exact value",
+    EXACT_CONTINUOUS: "Exact value, continuous",
     EUCLIDEAN: "Euclidean shortest way",
     "rollouts": "Simulator rollouts",
 }
 """How the study's own judges are called; a user's keeps its own name."""
 
-INDEPENDENT: Final = (EXACT, EUCLIDEAN, "rollouts")
+INDEPENDENT: Final = (EXACT, EXACT_CONTINUOUS, EUCLIDEAN, "rollouts")
 """Those of them that share nothing with the training of any critic."""
 
 
@@ -47,7 +48,7 @@ class SelectionMetric:
     """A metric of the table ``fixed-query``; its text is the key of the stored cell."""
 
     name: str
-    """``tau_b``, ``nregret`` or ``pool_nregret``."""
+    """``tau_b``, ``nregret``, ``pool_nregret`` or ``best_pick``."""
     k: int
     """Candidates that the pick is the best of."""
     judge: str = REFERENCE

@@ -14,7 +14,7 @@ from toptail.io.arrays import one_of, read_arrays
 from toptail.io.files import sha256
 from toptail.lab.critics.registry import MAIN, names
 from toptail.lab.judges.exact import POINT_JUDGES
-from toptail.lab.judges.point import EUCLIDEAN, EXACT, is_point_maze
+from toptail.lab.judges.point import is_point_maze
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.scorers.base import Scorer
 from toptail.lab.scorers.runs import critics_in
@@ -119,8 +119,7 @@ class Stages:
             "queries": self._queries,
             "pools": self._pools,
             "reference": self._reference,
-            EXACT: partial(self._ways, EXACT),
-            EUCLIDEAN: partial(self._ways, EUCLIDEAN),
+            **{judge: partial(self._ways, judge) for judge in POINT_JUDGES},
             "scores": self._scores,
             IDEALS_STAGE: self._ideals,
             "rollouts": self._rollouts,

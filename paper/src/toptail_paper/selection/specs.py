@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from toptail.lab.judges.point import EUCLIDEAN, EXACT
+from toptail.lab.judges.point import EUCLIDEAN, EXACT, EXACT_CONTINUOUS
 from toptail.report.page import Listing
 from toptail_paper.selection.page import declared_rows
 from toptail_paper.selection.results import SelectionResults, judge_name, selector_name
@@ -118,10 +118,30 @@ CONTENT: Final[tuple[Shown, ...]] = (
                 *("spearman_within/{judge}", "spearman_across/{judge}"),
                 *("half_width/{selector}", "variance_ratio/{selector}", "largest_half_width"),
                 *("queries", "alike", "random_return", "support_value_correlation"),
+                *("levels_{levels}", "tau_b_ceiling"),
             )
         ),
         part="judges-part",
         show=judge_tables,
+    ),
+    _table(
+        "levels",
+        "How finely do the judges tell candidates apart?",
+        "Share of the pools whose candidates have one, two, three or more different values, and "
+        "the τ_b that a perfect score without ties would have: ties keep it below 1, so that a "
+        "τ_b under a judge of few levels is to be read as a share of its ceiling.",
+        {
+            **{
+                f"levels_{n}": Metric(f"{n} level{'' if n == 1 else 's'}", percent=True)
+                for n in (1, 2, 3)
+            },
+            "levels_more": Metric("More", percent=True),
+            "tau_b_ceiling": Metric("Ceiling of τ_b", 2),
+        },
+        part="judges-part",
+        of="judges",
+        row_name=judge_name,
+        order=list,
     ),
     _table(
         "fixed-query",
@@ -132,17 +152,20 @@ CONTENT: Final[tuple[Shown, ...]] = (
             "nregret_{k}": f"{_REFERENCE}: regret",
             **{
                 f"{judge}/{metric}_{{k}}": f"{judge_name(judge)}: {words}"
-                for judge in (EXACT, EUCLIDEAN)
+                for judge in (EXACT, EXACT_CONTINUOUS, EUCLIDEAN)
                 for metric, words in (("tau_b", "τ_b"), ("nregret", "regret"))
             },
             "{judge}/tau_b_{k}": "{judge}: τ_b",
             "{judge}/nregret_{k}": "{judge}: regret",
-            "pool_nregret_{k}": None,
-            "{judge}/pool_nregret_{k}": None,
+            **dict.fromkeys(
+                f"{judge}{metric}_{{k}}"
+                for judge in ("", "{judge}/")
+                for metric in ("pool_nregret", "best_pick")
+            ),
             **dict.fromkeys(
                 f"{judge}{metric}_{{k}}/{{group}}"
                 for judge in ("", "{judge}/")
-                for metric in ("tau_b", "nregret", "pool_nregret")
+                for metric in ("tau_b", "nregret", "pool_nregret", "best_pick")
             ),
             "rollout_delta": Metric("Rollouts: Δ against random", show=gain),
             **dict.fromkeys(_PICKED),
@@ -161,6 +184,22 @@ CONTENT: Final[tuple[Shown, ...]] = (
     ),
     View("selection", verdict_sheets),
     View("selection", group_sheets),
+    _table(
+        "best-picks",
+        "How often is the pick a best one?",
+        "Share of the pools in which the best by score is a best candidate by the judge; several "
+        "are where candidates tie. A random pick says how often that takes no critic.",
+        {
+            "best_pick_{k}": Metric(_REFERENCE, percent=True),
+            **{
+                f"{judge}/best_pick_{{k}}": Metric(judge_name(judge), percent=True)
+                for judge in (EXACT, EXACT_CONTINUOUS, EUCLIDEAN)
+            },
+            "{judge}/best_pick_{k}": Metric("{judge}", percent=True),
+        },
+        part="selection",
+        of="fixed-query",
+    ),
     _table("picks", "What is picked", _picks_meaning, _PICKED, part="selection", of="fixed-query"),
     _table(
         "function-class",

@@ -38,7 +38,7 @@ from toptail_paper.triples.search_error import SearchError, search_error
 RESAMPLES = 2_000
 HIGH = 0.9
 """The paper asks how many selected scores exceed this."""
-JUDGED = ("tau_b", "nregret", "pool_nregret")
+JUDGED = ("tau_b", "nregret", "pool_nregret", "best_pick")
 """What is measured under every judge."""
 
 
@@ -104,6 +104,9 @@ class MeasuredPicks:
             "nregret": cell_of(regret),
             "pool_nregret": cell_of(
                 {seed: means.mean(part.pool_regret, keep) for seed, part in parts.items()}
+            ),
+            "best_pick": means.cell(
+                {seed: means.mean(part.best_pick, keep) for seed, part in parts.items()}
             ),
         }
 
@@ -194,6 +197,8 @@ def fixed_query_table(
         "one, above 1 worse than random.",
         "pool_nregret: the mean over pools of each pool's own normalized regret, which gives pools "
         "with little at stake the same weight; the paper does not say which of the two it means.",
+        "best_pick: share of the pools in which the pick is a best candidate by the judge; pools "
+        "in which all candidates are worth the same count.",
         "Intervals: trajectories resampled, pools averaged within a query, over the seed mean.",
         "circular: the scorer belongs to the family of the judge (Bellman-trained), so that its "
         "number is partly built in. unreliable: the reference ensemble did not pass its declared "

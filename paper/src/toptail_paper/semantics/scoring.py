@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError, option
 from toptail.io.files import entries
 from toptail.lab.judges.exact import POINT_JUDGES, PointJudge
-from toptail.lab.judges.point import is_point_maze
+from toptail.lab.judges.point import EUCLIDEAN, EXACT, is_point_maze
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.scorers.base import Rows, Score, Scorer, score_shared
 from toptail.lab.scorers.runs import critics_in, of_run, of_runs
@@ -203,8 +203,8 @@ class _Task:
     def _ways(self, draws: Stored) -> None:
         """Value the triples by the judges of shortest ways, on tasks that have them."""
         if is_point_maze(self.task.name) and find_spec("mujoco") is not None:
-            for judge in POINT_JUDGES.values():
-                self._judge(judge, draws)
+            for judge in (EXACT, EUCLIDEAN):
+                self._judge(POINT_JUDGES[judge], draws)
 
     def _judge(self, judge: PointJudge, draws: Stored) -> None:
         gamma = self.config.gamma

@@ -148,7 +148,8 @@ def _items(entry: Shown, results: StudyResults, drawn: Mapping[str, Picture]) ->
         return list(entry.show(results))
     if isinstance(entry, FigureSpec):
         return [drawn[entry.name]] if entry.name in drawn else []
-    if not results.rows(entry.stored):
+    rows = results.rows(entry.stored)
+    if not rows or not (entry.show or entry.columns(rows)):
         return []
     first, *more = shown_tables(entry, results)
     notes = shown_notes(entry, results.tables[entry.stored])

@@ -10,6 +10,10 @@ is worth
 with N(x, g) the fewest whole steps from x to within 1 of g; so 1 + N counts the judged action, as
 the simulator's rollouts do. `discounted` has the convention of -1 for every step, too.
 
+Whole steps are few: most of the candidates of a state tie. The judge ``exact_continuous`` leaves
+the rounding out, gamma^(1 + L / 0.2) with L the length below: how far into its last step the point
+arrives. It orders candidates as whole steps do wherever these differ, and breaks their ties.
+
 Away from walls N steps reach a square of half-side 0.2 N, so lengths are in the maximum norm: along
 any path of length L the point can be placed every 0.2, and N = ceil(L / 0.2). In every norm a
 shortest path is a chain of straight pieces between corners. What remains is the effect of a corner,
@@ -27,14 +31,15 @@ The functions:
   ``.steps(starts, goals)``, the same in whole steps N; 0 within the tolerance.
 - ``next_positions(task, states, actions)`` in `toptail.lab.judges.point`: the simulator's s'.
 - ``discounted(steps, gamma, step_reward)``: steps as a value, in either convention of rewards.
-- ``exact_values(task, states, candidates, goals, gamma)``: all of it, as judges are called.
+- ``exact_values(task, states, candidates, goals, gamma)`` and ``continuous_values``: all of it, as
+  judges are called.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -46,6 +51,7 @@ from toptail.lab.judges.euclidean import euclidean_origin, euclidean_values
 from toptail.lab.judges.point import (
     EUCLIDEAN,
     EXACT,
+    EXACT_CONTINUOUS,
     STEP,
     TOLERANCE,
     Points,
@@ -87,8 +93,7 @@ class PointSteps:
 
     def steps(self, starts: Positions, goals: Positions) -> NDArray[np.int64]:
         """Fewest whole steps from starts ``[..., 2]`` to goals ``[..., 2]``; axes broadcast."""
-        lengths = self.lengths(starts, goals)
-        return np.ceil(lengths / STEP - _ROUNDING).astype(np.int64)
+        return whole_steps(self.lengths(starts, goals))
 
     def lengths(self, starts: Positions, goals: Positions) -> Points:
         """Length of the shortest path into each goal's tolerance, in the maximum norm."""
@@ -273,6 +278,11 @@ class PointSteps:
                 )
 
 
+def whole_steps(lengths: Points) -> NDArray[np.int64]:
+    """Lengths in steps, rounded up."""
+    return np.ceil(lengths / STEP - _ROUNDING).astype(np.int64)
+
+
 def discounted(steps: ArrayLike, gamma: float, step_reward: float = 0.0) -> Points:
     """The value of reaching a goal after a number of steps, which may be infinite.
 
@@ -286,13 +296,19 @@ def discounted(steps: ArrayLike, gamma: float, step_reward: float = 0.0) -> Poin
 def exact_origin(gamma: float) -> dict[str, Any]:
     """Everything that decides the judge's values, as JSON."""
     return {
-        "judge": "exact",
+        "judge": EXACT,
         "formula": "gamma ** (1 + fewest whole steps to the tolerance after one simulated step)",
         "gamma": gamma,
         "step": STEP,
         "tolerance": TOLERANCE,
         "corner": CORNER,
     }
+
+
+def continuous_origin(gamma: float) -> dict[str, Any]:
+    """The same of the judge that does not round steps up."""
+    formula = "gamma ** (1 + shortest length to the tolerance after one simulated step / step)"
+    return exact_origin(gamma) | {"judge": EXACT_CONTINUOUS, "formula": formula}
 
 
 def exact_values(
@@ -302,11 +318,13 @@ def exact_values(
     goals: NDArray[np.floating],
     gamma: float,
     tick: Callable[[float], None] | None = None,
+    *,
+    whole: bool = True,
 ) -> NDArray[np.float32]:
     """Value candidates ``[queries, n, 2]`` at states and goals ``[queries, 2]``: ``[queries, n]``.
 
     Larger is better, in (0, gamma]. Only for PointMaze without teleports, where the state is the
-    point's position.
+    point's position. ``whole`` rounds steps up.
     """
     paths, (queries, n) = PointSteps.of(task), candidates.shape[:2]
     values = np.empty((queries, n), dtype=np.float32)
@@ -314,10 +332,16 @@ def exact_values(
     for first in range(0, queries, block):
         rows = slice(first, first + block)
         after = next_positions(task, states[rows, None], candidates[rows])
-        values[rows] = discounted(1 + paths.steps(after, goals[rows, None]), gamma)
+        left = paths.lengths(after, goals[rows, None])
+        steps = whole_steps(left) if whole else left / STEP
+        values[rows] = discounted(1 + steps, gamma)
         if tick is not None:
             tick(min(1.0, (first + block) / queries))
     return values
+
+
+continuous_values = partial(exact_values, whole=False)
+"""`exact_values` without rounding steps up."""
 
 
 def _along(outward: Points) -> NDArray[np.int64]:
@@ -356,6 +380,7 @@ class PointJudge:
 
 POINT_JUDGES: Final[Mapping[str, PointJudge]] = {
     EXACT: PointJudge(EXACT, exact_origin, exact_values),
+    EXACT_CONTINUOUS: PointJudge(EXACT_CONTINUOUS, continuous_origin, continuous_values),
     EUCLIDEAN: PointJudge(EUCLIDEAN, euclidean_origin, euclidean_values),
 }
 """The judges by name, the preferred one first."""
