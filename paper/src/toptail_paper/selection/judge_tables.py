@@ -188,10 +188,8 @@ def _level_cells(data: TaskSelection, means: Resampled, judge: str) -> dict[str,
     shares = {f"levels_{n}": levels == n for n in (1, 2, 3)} | {"levels_more": levels > 3}
     per_pool = {name: share.astype(np.float64) for name, share in shares.items()}
     per_pool["tau_b_ceiling"] = tau_b_ceiling(flat)
-    return {
-        name: means.cell({NO_SEED: means.mean(by_query(x, queries))})
-        for name, x in per_pool.items()
-    }
+    found = {name: {NO_SEED: means.mean(by_query(x, queries))} for name, x in per_pool.items()}
+    return {name: means.cell(x, replicates=name not in shares) for name, x in found.items()}
 
 
 def _agreement_cells(data: TaskSelection, means: Resampled, other: str) -> dict[str, StoredCell]:

@@ -106,7 +106,8 @@ class MeasuredPicks:
                 {seed: means.mean(part.pool_regret, keep) for seed, part in parts.items()}
             ),
             "best_pick": means.cell(
-                {seed: means.mean(part.best_pick, keep) for seed, part in parts.items()}
+                {seed: means.mean(part.best_pick, keep) for seed, part in parts.items()},
+                replicates=False,
             ),
         }
 
