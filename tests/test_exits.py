@@ -91,9 +91,9 @@ def test_what_a_command_raises_decides_its_code(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_output_that_does_not_arrive_is_no_success(table: Path) -> None:
+def test_output_that_does_not_arrive_is_no_success() -> None:
     with Path("/dev/full").open("w") as full:
-        done = started("audit", table, "--out", table.parent / "out", stdout=full)
+        done = started("data", "list", stdout=full)
     assert done.returncode == Exit.NOT_DONE
     assert done.stderr.count("\n") == 1
     assert "No space left" in done.stderr
@@ -108,12 +108,11 @@ def test_a_reader_that_leaves_does_not_open_the_gate(table: Path) -> None:
     assert (done.returncode, done.stderr) == (Exit.FAILED, "")
 
 
-def test_any_encoding_and_a_closed_output_will_do(table: Path) -> None:
-    words = ("audit", table, "--out", table.parent / "out")
+def test_any_encoding_and_a_closed_output_will_do() -> None:
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
-    done = started(*words, stdout=subprocess.PIPE, env=ascii_only)
+    done = started("data", "list", stdout=subprocess.PIPE, env=ascii_only)
     assert (done.returncode, done.stderr) == (0, "")
-    shell = f"exec {sys.executable} -m toptail audit '{table}' --out '{table.parent / 'out'}' >&-"
+    shell = f"exec {sys.executable} -m toptail data list >&-"
     closed = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=False)
     assert (closed.returncode, closed.stderr) == (0, "")
 

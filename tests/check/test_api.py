@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from paper.tests.selection.conftest import write_audit
 from tests.environments.plane import STEP, GoalPlane, records, small
-from toptail import results as stored
 from toptail.errors import InputError
 from toptail.lab.check.inputs import CheckConfig
 from toptail.lab.check.result import CheckResult
@@ -80,10 +78,7 @@ def test_the_result_is_short_in_a_console_and_a_table_in_a_notebook(result: Chec
     assert result.verdicts["away"].headline.startswith("away: one step")
 
 
-def test_it_is_drawn_and_written(
-    result: CheckResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stored, "write_report", write_audit)  # pages take longer than the rest
+def test_it_is_drawn_and_written(result: CheckResult, tmp_path: Path) -> None:
     figure = result.plot()
     assert isinstance(figure, Figure)
     assert [axes.get_title() for axes in figure.axes] == [

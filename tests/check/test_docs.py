@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from paper.tests.selection.conftest import write_audit
-from toptail import results
 from toptail.cli import main
 from toptail.errors import Exit
 from toptail.io.json_files import read_json
@@ -49,7 +47,6 @@ def run(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def test_the_page_works_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "write_report", write_audit)  # pages take longer than all the rest
     text = (ROOT / "docs" / "critic.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")

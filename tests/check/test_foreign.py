@@ -10,9 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from paper.tests.selection.conftest import write_audit
 from tests.foreign.fixtures import DATA, FOREIGN, POINT, checkpoint
-from toptail import results
 from toptail.audit.verdict import STATUSES
 from toptail.cli import main
 from toptail.lab.tasks.files import save_file
@@ -35,12 +33,6 @@ KINDS = {
     "own": 'own={}/mine.py:make(run="a", epoch=5)',
 }
 SEEDS = {"ogbench-gciql": ["ogbench-gciql@0", "ogbench-gciql@1"]}
-
-
-@pytest.fixture(autouse=True)
-def _without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pages behind the verdicts take longer than all the rest."""
-    monkeypatch.setattr(results, "write_report", write_audit)
 
 
 def checked(scorers: dict[str, str], home: Path) -> dict[str, Any]:

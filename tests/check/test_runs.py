@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paper.tests.selection.conftest import write_audit
 from paper.tests.selection.small import DIFFUSION
 from paper.tests.semantics.fake_runs import write_run
 from tests.asked import asked
@@ -21,7 +20,6 @@ from tests.environments.plane import small, write_plane
 from tests.light import run_light
 from tests.tasks.conftest import DATA
 from tests.training.toy import toy_config
-from toptail import results
 from toptail.commands.check import CheckCommand
 from toptail.commands.flags import need_training
 from toptail.errors import Exit, InputError
@@ -107,7 +105,6 @@ def test_a_function_of_numpy_is_checked_without_jax() -> None:
 def test_the_command_asks_for_no_package_that_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results, "write_report", write_audit)  # pages take longer than the rest
     monkeypatch.setattr("toptail.commands.flags.find_spec", lambda _name: None)
     (tmp_path / "mine.py").write_text("def q(s, a, g):\n    return (a * (g - s)).sum(axis=1)\n")
     flags = {"scorer": f"{tmp_path / 'mine.py'}:q", "pools": "uniform", "follow_k": "1,2"}

@@ -164,6 +164,8 @@ def test_flags_about_jobs_are_no_part_of_a_job() -> None:
     assert own_words(words) == ["train", "--out", "x"]
 
 
+@pytest.mark.smoke
+@pytest.mark.slow
 def test_trainings_one_by_one_are_those_of_the_command(
     tmp_path: Path,
     typed: Callable[..., int],

@@ -14,8 +14,6 @@ import pyarrow.parquet
 import pytest
 
 import toptail
-from paper.tests.selection.conftest import write_audit
-from toptail import results
 from toptail.cli import main
 from toptail.errors import InputError
 from toptail.pools import ScoredPools
@@ -71,9 +69,8 @@ def test_other_text_of_numbers_is_left_out(name: str, tmp_path: Path) -> None:
 
 
 def test_the_command_needs_no_flag_and_says_what_was_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(results, "write_report", write_audit)
     lines(rows(["42", "17"], judge=["0.5", "0.7"] * 50), tmp_path / "t.jsonl")
     out = ["--out", str(tmp_path / "out"), "--resamples", "200"]
     assert main(["audit", str(tmp_path / "t.jsonl"), *out]) == 0

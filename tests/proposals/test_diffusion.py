@@ -39,6 +39,7 @@ def queries(n: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(size=(n, 3)), rng.normal(size=(n, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [None, 25], ids=["ancestral", "ddim"])
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_a_trained_policy_samples_the_conditional_mixture(

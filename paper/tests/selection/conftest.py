@@ -1,24 +1,12 @@
-"""A finished task folder, made once for all tests that only read it."""
+"""Audits without their pages."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from paper.tests.selection.stored_stages import paper_like
-from toptail.io.json_files import write_json
+from paper.tests.conftest import write_audit
 from toptail.results import write_report
-from toptail_paper.claims import annotate
 from toptail_paper.selection import write as audits
-from toptail_paper.selection.study import STUDY
-
-
-def write_audit(audit: dict[str, Any], out: Path) -> Path:
-    """The audit without its pages and figures, which take longer than all the rest."""
-    write_json(out / "audit.json", audit)
-    return out / "report.html"
 
 
 @pytest.fixture(autouse=True)
@@ -31,14 +19,3 @@ def bare_audits(monkeypatch: pytest.MonkeyPatch) -> None:
 def whole_audits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Audits are written with pages and figures, as they are for everybody."""
     monkeypatch.setattr(audits, "write_report", write_report)
-
-
-@pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which everything comes out as the paper says, with all that is made of it."""
-    stages = paper_like(tmp_path_factory.mktemp("finished"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(audits, "write_report", write_audit)
-        report = STUDY.finish(stages.path, annotate=annotate, resamples=200)
-    assert report == stages.path / "report.html"
-    return stages.path

@@ -175,6 +175,7 @@ def test_bad_judges_are_refused(
         read_judge(text.format(tmp_path / "judge.npz"))
 
 
+@pytest.mark.slow
 def test_tables_alone_are_made_from_stored_stages(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paper.tests.selection.conftest import write_audit
+from paper.tests.conftest import write_audit
 from paper.tests.semantics.fake_runs import write_run
 from tests.asked import asked
 from tests.environments.plane import records, write_plane

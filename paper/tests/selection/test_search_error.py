@@ -74,6 +74,8 @@ def test_a_hand_solved_case(four: Stages) -> None:
 
 def test_terms_add_up_to_the_regret_of_the_main_table(tmp_path: Path) -> None:
     stages = paper_like(tmp_path)
+    for judge in ("reference", "euclidean"):
+        stages.folder.values(judge).unlink()
     stages.judge("exact", stages.value[None])
     stages.score("q_star", stages.value)
     stages.score("log_ratio", stages.noisy(0.6))

@@ -182,6 +182,7 @@ class TestRun:
         assert "numpy_critic" in printed
         assert f"Report: {out / 'report.html'}" in printed
 
+    @pytest.mark.slow
     def test_stored_scores_are_enough_without_the_packages_that_train(self, out: Path) -> None:
         (out / "report.html").unlink()
         main = "from toptail_paper.cli import main\nsys.exit(main(sys.argv[1:]))"
