@@ -26,6 +26,18 @@ RESULTS = Path(__file__).parents[1] / "results"
 POINTMAZE = RESULTS / "selection" / "pointmaze-medium-navigate-v0"
 
 
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("words", [*PAPER.commands, *(f"study {name}" for name in studies())])
+def test_help_has_an_example_first_and_fits_the_terminal(
+    words: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main([*words.split(), "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert words == "study" or lines[lines.index("") + 1].startswith(f"  toptail-paper {words}")
+
+
 def test_every_label_has_one_study() -> None:
     labels = [label for study in studies().values() for label in study.labels]
     assert [label for label in labels if labels.count(label) > 1] == [LABEL, LABEL]

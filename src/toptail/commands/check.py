@@ -26,6 +26,13 @@ from toptail.lab.check.inputs import NEAREST, UNIFORM, CheckConfig
 from toptail.progress import Caller, called_by
 
 
+class _Sizes(CheckConfig):
+    """The sizes as they were typed; `CheckConfig` refuses those that cannot be used."""
+
+    def __post_init__(self) -> None:
+        pass
+
+
 @dataclass(frozen=True, kw_only=True)
 class CheckCommand(RayFlag):
     """Tell whether the best of K by a critic is safe: for one step, and when it is followed.
@@ -64,12 +71,12 @@ class CheckCommand(RayFlag):
     be made."""
     out: Annotated[Path, OUTPUT] = Path("toptail-check")
     """Folder for check.json, report.html and what they were made of."""
-    settings: Annotated[CheckConfig, SCALE] = field(default_factory=CheckConfig)
+    sizes: Annotated[_Sizes, SCALE] = field(default_factory=_Sizes)
     """How much is looked at."""
 
     def run(self) -> int:
         """Check, write, and print the verdicts."""
-        fail_on = statuses(self.fail_on, STATUSES)
+        fail_on, config = statuses(self.fail_on, STATUSES), CheckConfig(**vars(self.sizes))
         check_folder(self.out)
         from toptail.lab.check.result import check_lines
         from toptail.lab.check.run import check
@@ -85,7 +92,7 @@ class CheckCommand(RayFlag):
                     judge=self.judge,
                     goals=not self.goal_free,
                     runs=self.runs,
-                    config=self.settings,
+                    config=config,
                 )
             tick("page", 0.0)
             report = result.write(self.out)

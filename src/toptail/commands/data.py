@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from toptail.commands.flags import OUTPUT, SCALE, JobFlags, Words
-from toptail.commands.terminal import bars, plain, show, table_with
+from toptail.commands.terminal import plain, progress_bar, show, table_with
 
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
@@ -74,9 +72,11 @@ class GetData:
 
         folder = self.out or data_folders()[0]
         notes: list[str] = []
-        with _download_bars() as progress:
+        with progress_bar() as tick:
             paths = get(
-                *(self.name, folder, mirrors(self.mirror)), progress=progress, tell=notes.append
+                *(self.name, folder, mirrors(self.mirror)),
+                progress=lambda name, done, size: tick(name, done / size if size else 0.0),
+                tell=notes.append,
             )
         for path in paths.values():
             show(str(path))
@@ -173,18 +173,16 @@ class CollectData(JobFlags):
 
     def _collected(self) -> dict[Split, Path]:
         """Collect missing episodes; returns the path of each split."""
-        from rich.progress import MofNCompleteColumn
-
         from toptail.lab.tasks.collect import collect
         from toptail.lab.tasks.simulator import available_cores
 
-        with bars(MofNCompleteColumn()) as shown:
-            task = shown.add_task("collecting", total=None)
-            return collect(
-                *self._collection(),
-                self.workers or available_cores(),
-                lambda done, total: shown.update(task, completed=done, total=total),
-            )
+        cores = self.workers or available_cores()
+        with progress_bar() as tick:
+
+            def progress(done: int, total: int) -> None:
+                tick(f"collecting, {done:,} of {total:,} episodes", done / max(total, 1))
+
+            return collect(*self._collection(), cores, progress)
 
 
 @dataclass(frozen=True)
@@ -231,19 +229,3 @@ def _length_histogram(lengths: IntArray) -> list[tuple[str, int]]:
 
 def _size(path: Path) -> str:
     return f"{path.stat().st_size / 1e6:,.1f} MB" if path.exists() else "missing"
-
-
-@contextmanager
-def _download_bars() -> Iterator[Callable[[str, int, int | None], None]]:
-    """One progress bar per file."""
-    from rich.progress import DownloadColumn
-
-    with bars(DownloadColumn()) as shown:
-        tasks: dict[str, Any] = {}
-
-        def progress(name: str, done: int, size: int | None) -> None:
-            if name not in tasks:
-                tasks[name] = shown.add_task(name, total=size)
-            shown.update(tasks[name], completed=done, total=size)
-
-        yield progress

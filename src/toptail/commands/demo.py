@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from toptail.commands.flags import OUTPUT
-from toptail.commands.terminal import say
+from toptail.commands.terminal import say, show, table_with
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,6 @@ class Demo:
     def run(self) -> int:
         """Audit, write, print the summary and the closed form beside the measured curve."""
         import numpy as np
-        from rich.console import Console
-        from rich.table import Table
 
         from toptail import audit, builtin_pools
         from toptail.pools.builtin import expected
@@ -35,10 +33,8 @@ class Demo:
         report = result.write(self.out)
         say(result.summary())
         k = np.array(result.k, dtype=float)
-        table = Table(title="Value of best-of-K: measured (closed form)")
-        table.add_column("scorer")
-        for count in result.k:
-            table.add_column(f"K={count}", justify="right")
+        say("\nValue of best of K: measured (closed form)")
+        table = table_with("scorer", *(f"K={n}" for n in result.k))
         for name, scorer in result.scorers.items():
             try:
                 truth = [f" ({v:.3f})" for v in expected(name)(k)]
@@ -46,6 +42,6 @@ class Demo:
                 truth = [""] * len(k)
             cells = [f"{v:.3f}{t}" for v, t in zip(scorer.curve.value, truth, strict=True)]
             table.add_row(name, *cells)
-        Console().print(table)
+        show(table)
         say(f"Report: {report}")
         return 0

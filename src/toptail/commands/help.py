@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import dedent, fill, indent, wrap
@@ -60,7 +60,7 @@ def listed(rows: Mapping[str, str]) -> str:
     left = min(_LEFT, max(map(len, rows)))
     lines = []
     for word, text in rows.items():
-        below = wrap(text, _width() - left - 4)
+        below = wrap(text, _width() - left - 4, break_on_hyphens=False)
         if len(word) > left:
             lines.append(f"  {word}")
         else:
@@ -78,31 +78,33 @@ def paragraphs(text: str) -> str:
 
 
 def flags_in(command: Any, group: str = _GROUPS[0]) -> Iterator[FlagHelp]:
-    """The flags of a command; those of nested groups of settings stand at the end."""
-    kinds, nested = get_type_hints(command, include_extras=True), []
+    """The flags of a command, and those of nested groups of settings."""
+    kinds, own = get_type_hints(command, include_extras=True), inspect.get_annotations(command)
     texts = {k: v for owner in reversed(command.__mro__) for k, v in sentences(owner).items()}
     for field in fields(command):
         kind, marks = kinds[field.name], tuple[Any, ...]()
         if hasattr(kind, "__metadata__"):
             kind, marks = kind.__origin__, kind.__metadata__
-        own = next((mark for mark in marks if mark in _GROUPS), group)
+        heading = next((mark for mark in marks if mark in _GROUPS), group)
         if is_dataclass(kind):
-            nested.append((kind, own))
+            yield from (replace(flag, place=1) for flag in flags_in(kind, heading))
             continue
-        conf = [mark for mark in marks if hasattr(mark, "metavar")]
-        text = next((c.help for c in conf if c.help), texts.get(field.name, ""))
-        takes = next((c.metavar for c in conf if c.metavar), None) or _takes(kind)
-        positional = tyro.conf.Positional in marks
-        name = takes if positional else f"--{field.name.replace('_', '-')}"
-        for alias in (alias for c in conf for alias in c.aliases or ()):
-            name = f"{alias}, {name}"
-        shared = field.name not in inspect.get_annotations(command)
-        required = field.default is MISSING and field.default_factory is MISSING
-        place, text = (1 + shared) * (not positional), text + _default(field.default)
-        takes = "" if positional else takes
-        yield FlagHelp(field.name, name, takes, text, own, place, required)
-    for kind, own in nested:
-        yield from flags_in(kind, own)
+        place = 0 if tyro.conf.Positional in marks else 1 if field.name in own else 2
+        yield _flag_help(field, kind, marks, heading, place, texts.get(field.name, ""))
+
+
+def _flag_help(
+    field: Field[Any], kind: Any, marks: Sequence[Any], heading: str, place: int, text: str
+) -> FlagHelp:
+    conf = [mark for mark in marks if hasattr(mark, "metavar")]
+    text = next((c.help for c in conf if c.help), text) + _default(field.default)
+    takes = next((c.metavar for c in conf if c.metavar), None) or _takes(kind)
+    required = field.default is MISSING and field.default_factory is MISSING
+    if place == 0:
+        return FlagHelp(field.name, takes, "", text, heading, place, required)
+    names = [alias for c in conf for alias in c.aliases or ()]
+    name = ", ".join([*names, f"--{field.name.replace('_', '-')}"])
+    return FlagHelp(field.name, name, takes, text, heading, place, required)
 
 
 def _takes(kind: Any) -> str:

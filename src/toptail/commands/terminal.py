@@ -12,8 +12,6 @@ from toptail.errors import printable
 from toptail.progress import Tick
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, ProgressColumn
-
     from toptail.report.table import Table
 
 
@@ -94,31 +92,23 @@ class Lines:
 
 
 @contextmanager
-def bars(*amounts: ProgressColumn, transient: bool = False) -> Iterator[Progress]:
-    """Bars that say in these columns how much is done; nothing is shown elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), *amounts, TimeRemainingColumn())
-    hidden = not console.is_terminal
-    with Progress(*columns, console=console, transient=transient, disable=hidden) as shown:
-        yield shown
-
-
-@contextmanager
 def progress_bar(*, lines: bool = True) -> Iterator[Tick]:
     """One bar for all stages of a command, each of which starts it again.
 
     Elsewhere than on a terminal, a plain line every few seconds, unless the command writes its own.
     """
     from rich.console import Console
-    from rich.progress import TaskProgressColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    from rich.progress import TimeElapsedColumn as Elapsed
+    from rich.progress import TimeRemainingColumn as Left
 
-    if lines and not Console(stderr=True).is_terminal:
+    console = Console(stderr=True)
+    hidden = not console.is_terminal
+    if lines and hidden:
         yield _plain_lines()
         return
-    with bars(TaskProgressColumn(), TimeElapsedColumn(), transient=True) as bar:
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), Elapsed(), Left()
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task("starting", total=1.0)
         shown = 0.0
 
