@@ -12,11 +12,12 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, Final
 
+from toptail.io.files import entries
 from toptail.io.json_files import read_json
 from toptail_paper.claims.ledger import changed_criteria, counted, markdown_table, write_text
 from toptail_paper.claims.ledger_over_tasks import seen_on_tasks
 from toptail_paper.claims.published import all_cells, summary
-from toptail_paper.claims.reported import published
+from toptail_paper.claims.reported import VARIANTS, published
 
 ROOT: Final = Path(__file__).parents[4]
 PAGES: Final = (ROOT / "README.md", ROOT / "paper" / "docs" / "results" / "ledger.md")
@@ -35,6 +36,9 @@ LEDGERS: Final[Mapping[str, str]] = {
 
 EVERY: Final = tuple(LEDGERS)[:3]
 
+TODAY: Final = "2026-11 navigate, own walkers"
+"""The variant that all stored runs are, as long as none at the main settings is stored."""
+
 
 def ledger(name: str) -> list[dict[str, Any]]:
     """The entries of a stored ledger."""
@@ -49,6 +53,35 @@ def ledgers() -> str:
         for name, words in LEDGERS.items()
     ]
     return markdown_table(["ledger", "statuses"], rows)
+
+
+def variants() -> str:
+    """The statuses of the stored variants beside the main ones, where they differ."""
+    folders = [path for path in entries(published() / VARIANTS) if path.is_dir()]
+    if not folders:
+        return _wrapped(
+            f"All stored runs are those of the variant *{TODAY}*: the ledgers above are its own. "
+            "Runs at the main settings are not stored yet."
+        )
+    text = ""
+    for folder in folders:
+        rows = []
+        for name in EVERY:
+            if not (folder / name / "claims.json").is_file():
+                continue
+            own = {e["id"]: e for e in read_json(folder / name / "claims.json")}
+            main = {e["id"]: e for e in ledger(name)}
+            for claim in own.keys() & main.keys():
+                both = (_status(main[claim]), _status(own[claim]))
+                rows += [] if both[0] == both[1] else [[f"`{claim}`", LEDGERS[name], *both]]
+        head = ["entry", "ledger", "main settings", folder.name]
+        text += markdown_table(head, sorted(rows))
+    return text
+
+
+def _status(entry: Mapping[str, Any]) -> str:
+    """A status with what it depends on."""
+    return " on ".join(filter(None, (entry["status"], entry["depends_on"])))
 
 
 def tasks() -> str:
@@ -90,7 +123,7 @@ def counts() -> str:
 def changed() -> str:
     """Which criteria were changed after a result had been seen: before, now, and why."""
     statuses = {
-        name: {e["id"]: " on ".join(filter(None, (e["status"], e["depends_on"]))) for e in found}
+        name: {e["id"]: _status(e) for e in found}
         for name, found in ((name, ledger(name)) for name in EVERY)
     }
     text = _wrapped(change_counts())
@@ -124,7 +157,7 @@ def change_counts() -> str:
 
 
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
-    function.__name__: function for function in (ledgers, tasks, cells, counts, changed)
+    function.__name__: function for function in (ledgers, variants, tasks, cells, counts, changed)
 }
 """The text of each part by its name."""
 

@@ -18,6 +18,7 @@ from toptail.io.json_files import read_json, read_json_if_exists
 from toptail_paper.claims.ledger import markdown_table, tally, write_text
 from toptail_paper.claims.reported import (
     EIGHT,
+    VARIANTS,
     WITHOUT_CELLS,
     cells,
     labels,
@@ -119,9 +120,13 @@ class StoredStudy:
 
 
 def measured(label: str, root: Path | None = None) -> list[StoredStudy]:
-    """The stored studies below a folder that have a table or ledger entries of a label."""
+    """The stored studies below a folder that have a table or ledger entries of a label.
+
+    Those of variants are left out.
+    """
     home = published() if root is None else root
     ledgers = [path.parent for path in entries(home, "**/claims.json")]
+    ledgers = [folder for folder in ledgers if home / VARIANTS not in folder.parents]
     # A ledger over several tasks has no configuration: it is no study.
     studies = [_whole(folder) for folder in ledgers if (folder / "config.json").is_file()]
     found = []

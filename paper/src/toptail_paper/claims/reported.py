@@ -35,6 +35,9 @@ CONTINUOUS = "exact_continuous"
 """The exact judge without rounding to whole steps, which limits on tau_b are put to."""
 
 
+VARIANTS: Final = "variants"
+"""Folder of stored results of other settings than the main ones: ``variants/NAME/STUDY``."""
+
 SHIPPED: Final = "published"
 """Folder of the stored results inside an installed package."""
 
