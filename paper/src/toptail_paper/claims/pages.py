@@ -95,10 +95,13 @@ def numbers() -> tuple[str, str]:
     both = [x.compared for each in found.values() for x in each if x.compared is not None]
     ends = [(x.ours.get("low"), x.paper["mean"], x.ours.get("high")) for x in both]
     inside = [low <= paper <= high for low, paper, high in ends if low is not None]
+    outside = inside.count(False)
     return (
         summary(found),
-        f"{len(inside)} of them have a 95 % interval, and {inside.count(False)} of these intervals "
-        "do not contain the paper's value",
+        f"{len(inside)} of them have a 95 % interval here, and {outside} of these "
+        f"({outside / max(len(inside), 1):.0%}) do not contain the paper's number. That is no test "
+        "of the paper: the intervals hold data and trained critics fixed and leave out the "
+        "paper's own spread",
     )
 
 
@@ -114,10 +117,19 @@ def counts() -> str:
     text = (
         f"- [The ledgers](paper/docs/results/ledger.md) decide with intervals. Controlled world, "
         f"semantics on eight tasks and selection on four have {statements}. "
-        f"[{measured}](paper/results/cells.md). {outside}. On "
-        f"[selection](paper/results/selection/claims.md), {seen_on_tasks(ledger('selection'))}."
+        f"{change_counts()} [{measured}](paper/results/cells.md). {outside}. On "
+        f"[selection](paper/results/selection/claims.md), {seen_on_tasks(ledger('selection'))}. "
+        f"Those seen on every task are {everywhere()}; where an ensemble of TD-Qs judges TD-Q, it "
+        "judges its own kind."
     )
     return _wrapped(text, "  ")
+
+
+def everywhere() -> str:
+    """The statements about selection that were seen on every one of several tasks."""
+    several = [entry for entry in ledger("selection") if len(entry["tasks"]) > 1]
+    seen = [e["id"] for e in several if {x["status"] for x in e["tasks"].values()} == {"seen"}]
+    return ", ".join(f"`{claim}`" for claim in seen) or "none"
 
 
 def changed() -> str:
