@@ -1,4 +1,4 @@
-"""How long work reports its progress, and what a calling program adds to a call of the library."""
+"""How long work reports its progress, and which program called the library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Caller:
     command: str | None = None
     """The command to record as what made a result; by default the name of the function."""
     tick: Tick = no_tick
-    """Told of the progress."""
+    """Called with the progress of the work."""
     mapped: Callable[..., Iterator[Any]] = map
     """Works through the parts of a streamed table, called as ``map`` is; a cluster has its own."""
 

@@ -9,7 +9,8 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from toptail.report.documents import as_markdown, render_markdown
+from toptail.report.documents import as_markdown, pipe_table, render_markdown, tabular
+from toptail.report.table import Cell, Column, Table, name_cell
 from toptail.report.tables import tables_of
 
 
@@ -81,3 +82,14 @@ def test_parts_come_in_the_order_of_the_page(compared: dict[str, Any]) -> None:
 def test_escaped_text_reads_back(text: str) -> None:
     tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(f"x {as_markdown(text)}")
     assert plain(tokens[1]) == f"x {text}"
+
+
+def test_an_empty_cell_or_heading_stays_empty() -> None:
+    columns = (Column("Selector", "name"), Column(""))
+    table = Table("x", "X", "", columns, ((name_cell(""), Cell("")),))
+    assert pipe_table(table).splitlines() == [
+        "| Selector |  |",
+        "| :--- | ---: |",
+        "| (unnamed) |  |",
+    ]
+    assert "unnamed" not in tabular(table).replace("(unnamed) & ", "")

@@ -13,8 +13,8 @@ from toptail.select import (
     BestInMajority,
     Chi2,
     Filtered,
+    FunctionSelector,
     Majority,
-    Own,
     PoissonBest,
     RandomPick,
     RankEnsemble,
@@ -105,7 +105,7 @@ KINDS = {
         BestInMajority(score=A), slow.vote(lambda p: [1.0] * len(p["answer"]), by="a")
     ),
     "function": Kind(
-        Own(
+        FunctionSelector(
             name="mine",
             reads=("a",),
             function=lambda p: (p["a"] == p["a"].min()) / (p["a"] == p["a"].min()).sum(),

@@ -155,5 +155,5 @@ def test_a_weighted_vote_without_beta_adds_up_scores_and_refuses_negative_ones()
 def test_joining_scores_is_more_than_one_score() -> None:
     a = select.ScoreRule.of("a")
     every = select.ScoreRule("abc", ("a", "b", "c"), "mean")
-    assert select.RandomPick().involved < select.Best(score=a).involved
-    assert select.Best(score=a).involved < select.Best(score=every).involved
+    assert select.RandomPick().total_complexity < select.Best(score=a).total_complexity
+    assert select.Best(score=a).total_complexity < select.Best(score=every).total_complexity

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from toptail import InputError, ScoredPools, Selector
-from toptail.select import Best, Majority, Own, ScoreRule, Threshold, TopBy
+from toptail.select import Best, FunctionSelector, Majority, ScoreRule, Threshold, TopBy
 
 SCORES = np.array([[0.1, 0.9, 0.4], [0.7, 0.2, 0.3]])
 BEST = Best(score=ScoreRule.of("rm"), k=2)
@@ -77,7 +77,7 @@ def test_it_is_stored_as_small_json(tmp_path: Path) -> None:
 
 def test_a_function_must_be_given_again(tmp_path: Path) -> None:
     path = tmp_path / "selector.json"
-    own = Own(name="mine", reads=("rm",), function=len, k=2)
+    own = FunctionSelector(name="mine", reads=("rm",), function=len, k=2)
     own.save(path)
     with pytest.raises(InputError, match="is the function 'mine'"):
         Selector.load(path)

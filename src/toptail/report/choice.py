@@ -55,7 +55,7 @@ from toptail.report.text import (
     short,
     with_interval,
 )
-from toptail.select.base import titled
+from toptail.select.base import title_of
 
 Choice = Mapping[str, Any]
 
@@ -101,7 +101,7 @@ def choice_sentences(choice: Choice) -> list[str]:
 
 def title(entry: Mapping[str, Any]) -> str:
     """A selector's name with its parameters."""
-    return one_line(titled(entry["family"], entry["parameters"]))
+    return one_line(title_of(entry["family"], entry["parameters"]))
 
 
 def deployed_words(entry: Mapping[str, Any]) -> str:

@@ -60,8 +60,8 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#$@])")
 
 
 def as_markdown(text: object) -> str:
-    """Make text mean itself in Markdown, on one line."""
-    return _SPECIAL.sub(r"\\\1", one_line(text).replace("&", "&amp;"))
+    """Make text mean itself in Markdown, on one line; what is empty stays so."""
+    return _SPECIAL.sub(r"\\\1", one_line(text).replace("&", "&amp;")) if text != "" else ""
 
 
 def pipe_table(table: Table) -> str:
@@ -129,7 +129,7 @@ def _verdicts(audit: Audit) -> Iterable[str]:
         but = exceptions(audit, name)
         words = as_markdown(headline(verdict, audit["k"][-1]) + (f"; but {but}" if but else ""))
         own = "" if shared or not unseen(audit, name) else f" {as_markdown(unseen(audit, name))}"
-        status = f"**{as_markdown(name)}: {as_markdown(verdict['status'])}.**"
+        status = f"**{as_markdown(one_line(name))}: {as_markdown(verdict['status'])}.**"
         yield f"{status} {words}. {as_markdown(verdict['reason'])}{own}"
 
 
@@ -183,6 +183,8 @@ _SYMBOLS: Final = {
 
 def as_latex(text: object) -> str:
     """Make text mean itself in LaTeX, on one line; long words get places to break."""
+    if text == "":
+        return ""
     latex = " ".join(map(_word, one_line(text).split(" ")))
     # Two hyphens would join to a dash; hyphens occur in names of files and columns.
     return re.sub(r"-(?=-)", "-{}", latex)
@@ -221,7 +223,7 @@ def render_latex(audit: Audit) -> str:
         sentences += [scope_sentence(audit), NOT_MEANT, *exception_sentences(audit)]
     lines = [
         "% Tables of a toptail audit. In the preamble: \\usepackage{booktabs,graphicx,longtable}",
-        *(f"% {label}: {text}" for label, text in method_rows(audit)),
+        *(_comment(f"{label}: {text}") for label, text in method_rows(audit)),
         "",
         *paragraph([*map(as_latex, sentences), *remarks(audit)]),
     ]
@@ -232,6 +234,11 @@ def render_latex(audit: Audit) -> str:
         lines += [rf"  \item[{as_latex(status)}] {as_latex(text)}" for status, text in meanings]
         lines.append(r"\end{description}")
     return "\n".join(lines) + "\n"
+
+
+def _comment(text: str) -> str:
+    """A line that LaTeX skips, with Greek letters by their names."""
+    return "% " + text.replace("δ", "delta").replace("ρ", "rho")
 
 
 def _for_paper(table: Table) -> Table:

@@ -192,8 +192,8 @@ class ScoreRule:
         return cls(**{**entry, **lists})
 
 
-def titled(family: str, parameters: Mapping[str, Any]) -> str:
-    """A family's name with a selector's parameters, as in ``trim(rm; share 0.1)``."""
+def title_of(family: str, parameters: Mapping[str, Any]) -> str:
+    """The title of a selector: its family with its parameters, as in ``trim(rm; share 0.1)``."""
     words = [
         f"{name} {x:.4g}"
         for name, x in parameters.items()
@@ -264,7 +264,7 @@ class Selector(ABC):
     @property
     def title(self) -> str:
         """The family with the parameters: what reports call the selector."""
-        return titled(self.family, self.parameters)
+        return title_of(self.family, self.parameters)
 
     @property
     def _reads(self) -> tuple[ScoreRule | None, str | None]:
@@ -272,8 +272,8 @@ class Selector(ABC):
         return getattr(self, "score", None), getattr(self, "by", None)
 
     @property
-    def involved(self) -> int:
-        """How complex it is: the simpler one wins a tie."""
+    def total_complexity(self) -> int:
+        """How complex it is, joining scores included: the simpler one wins a tie."""
         score, _ = self._reads
         return self.complexity + (score is not None and score.how != "member")
 

@@ -18,8 +18,8 @@ from toptail.select.selectors import (
     BestInMajority,
     Chi2,
     Filtered,
+    FunctionSelector,
     Majority,
-    Own,
     PoissonBest,
     RandomPick,
     RankEnsemble,
@@ -51,7 +51,7 @@ def selector_of(content: Any, where: str, function: Any = None) -> Selector:
     parameters = dict(content.get("parameters") or {})
     try:
         if "function" in parameters:
-            return _own(where, parameters, int(k), function)  # type: ignore[arg-type]
+            return _of_function(where, parameters, int(k), function)  # type: ignore[arg-type]
         if "score" in parameters:
             parameters["score"] = ScoreRule.of(parameters["score"])
         kind: Any = KINDS[str(name)] if name not in JOINED else _best_of(parameters["score"])
@@ -71,14 +71,14 @@ def _best_of(score: ScoreRule) -> Any:
     return RankEnsemble if score.scale == "rank" else Best
 
 
-def _own(where: str, parameters: dict[str, Any], k: int, function: Any) -> Own:
+def _of_function(where: str, parameters: dict[str, Any], k: int, function: Any) -> FunctionSelector:
     if not callable(function):
         raise InputError(
             f"{where}: the stored selector is the function '{parameters['function']}', which files "
             "do not hold; give it, as in Selector.load(path, function=...)."
         )
     reads = tuple(parameters["reads"])
-    return Own(k=k, name=parameters["function"], reads=reads, function=function)
+    return FunctionSelector(k=k, name=parameters["function"], reads=reads, function=function)
 
 
 # ------------------------------------------------------------------------------ what may be tried
@@ -175,7 +175,7 @@ class Catalog:
             return [word]
         if callable(word):
             name = str(getattr(word, "__name__", "function"))
-            return [Own(name=name, reads=tuple(self.columns), function=word)]
+            return [FunctionSelector(name=name, reads=tuple(self.columns), function=word)]
         kind, *parameters = str(word).strip().split(":")
         if kind == RandomPick.kind:
             return []

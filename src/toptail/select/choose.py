@@ -60,9 +60,9 @@ class Comparison:
     def valued(
         self, rules: Mapping[str, SelectionRule], settings: ChoiceSettings, tick: Tick = no_tick
     ) -> tuple[ResampledChoices, float]:
-        """What rules choose with its value, and the cross-fitted value of the choice.
+        """What each rule chooses with its value, and the cross-fitted value of the choice.
 
-        The second says what choosing on all but one part of the queries is worth on that part.
+        Cross-fitted: what choosing on all but one fold of the queries is worth on that fold.
         """
         rng = np.random.default_rng([settings.seed, 2])
         choices = ResampledChoices.of(
@@ -161,7 +161,7 @@ def _totals(
     headroom = headroom - settings.cost * (max(each.k for each in values.selectors) - 1)
     values.value[...] -= settings.cost * cost
     sums = cluster_sums(values.value, cluster)
-    keys = [(each.involved, each.k) for each in values.selectors]
+    keys = [(each.total_complexity, each.k) for each in values.selectors]
     places = {key: place for place, key in enumerate(sorted(set(keys)))}
     rank = np.array([places[key] for key in keys])
     return ClusterSums(sums, counts, cluster_sums(headroom[:, None], cluster)[:, 0], rank)

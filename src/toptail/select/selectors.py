@@ -288,7 +288,7 @@ class BestInMajority(ScoreSelector, kind="best_in_majority", complexity=3, votes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Own(SetSelector, kind="function", complexity=4):
+class FunctionSelector(SetSelector, kind="function", complexity=4):
     """A user's selector: a function of the columns of one pool."""
 
     name: str
