@@ -90,7 +90,7 @@ TOPTAIL = Program(
 )
 
 _EXTRA = {
-    **dict.fromkeys(("jax", "jaxlib", "flax", "optax", "safetensors"), "train"),
+    **dict.fromkeys(("jax", "jaxlib", "optax", "safetensors"), "train"),
     "ray": "ray",
     **dict.fromkeys(("gymnasium", "mujoco", "ogbench"), "sim"),
 }

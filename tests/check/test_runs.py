@@ -110,7 +110,7 @@ def test_the_command_asks_for_no_package_that_trains(
     flags = {"scorer": f"{tmp_path / 'mine.py'}:q", "pools": "uniform", "follow_k": "1,2"}
     command = asked(CheckCommand, task=TASK, out=tmp_path / "out", **(SIZES | flags))
     assert command.run() == Exit.FINE
-    with pytest.raises(InputError, match=r"'toptail study' needs jax, flax, optax, safetensors; "):
+    with pytest.raises(InputError, match=r"'toptail study' needs jax, optax, safetensors; "):
         need_training("study")
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from tests.critics.examples import EXAMPLES, class_of
 from tests.critics.slow_full import Rows, Settings, Tree
 from toptail.lab.critics.base import Batch, Critic, Info, Params
-from toptail.lab.critics.networks import Encoders
+from toptail.lab.critics.networks import StackedEncoders
 from toptail.lab.critics.registry import full_size, with_settings
 from toptail.lab.training.config import takes_base
 
@@ -79,7 +79,7 @@ def rough(params: Params, seed: int = 2) -> Params:
     return noisy
 
 
-def random_params(of: Critic | Encoders) -> Params:
+def random_params(of: Critic | StackedEncoders) -> Params:
     """Noise in the shape of the parameters; a fresh start would have to be compiled."""
     shapes = jax.eval_shape(lambda key: of.init(key, *DIMS), KEY)
     return rough(jax.tree.map(lambda x: np.zeros(x.shape), shapes))

@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 from tests.critics.facts import facts
 from tests.critics.full_cases import DIMS, SLOW, make, quick_jit, random_params
 from toptail.lab.critics.base import CPU_BLOCK, Critic, Params, TrainedCritic
-from toptail.lab.critics.cosine import Cosine
-from toptail.lab.critics.networks import Encoders
-from toptail.lab.critics.raw import Raw
 from toptail.lab.critics.registry import names
 
 Array = NDArray[np.float32]
@@ -27,7 +24,6 @@ FACTORED: Mapping[str, frozenset[str]] = {name: each.factored for name, each in 
 
 CRITICS: Mapping[str, Critic] = {
     **{f"full-size {name}": make(name, hidden=(16,)) for name in names()},
-    **{f"small {kind.name}": kind(encoders=Encoders()) for kind in (Raw, Cosine)},
     "bfloat16 raw": make("raw", hidden=(16,), bfloat16=True),
 }
 

@@ -15,12 +15,12 @@ import pytest
 from toptail.errors import InputError
 from toptail.lab.critics.base import Batch, Critic, Info, Params, Read
 from toptail.lab.critics.losses import squared_td_error
-from toptail.lab.critics.networks import MLP, Encoders, apply_ensemble, init_ensemble, join
+from toptail.lab.critics.networks import Stack, StackedEncoders, join
 from toptail.lab.critics.raw import Raw
 from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.loop import TrainConfig, init_state, make_train, uniform_rows
 
-TINY = Encoders(hidden=(4,), embed_dim=2)
+TINY = StackedEncoders((4,), 2, 1, layer_norm=False)
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Regression(Critic):
 
     name = "regression"
     deployed = "q"
-    network = MLP((4,), 1, layer_norm=False)
+    network = Stack((("q", 1),), (4,), 1, layer_norm=False)
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
-        return init_ensemble(self.network, key, 1, state_dim + goal_dim + action_dim)
+        return self.network.init(key, {"q": state_dim + goal_dim + action_dim})
 
     def q(self, params: Params, s: jax.Array, a: jax.Array, g: jax.Array) -> jax.Array:
-        return apply_ensemble(self.network, params, join(s, g, a))[0, ..., 0]
+        return self.network.apply(params, {"q": join(s, g, a)})["q"][0, ..., 0]
 
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
         del key

@@ -10,15 +10,17 @@ import jax
 import numpy as np
 import pytest
 
-from tests.training.test_loop import SMALL, TINY, assert_trees_equal, config_of, data_of
+from tests.training.test_loop import SMALL, assert_trees_equal, config_of, data_of
 from tests.training.toy import toy_config, toy_data
 from toptail.errors import InputError
 from toptail.lab.critics.base import Params
 from toptail.lab.critics.raw import Raw
 from toptail.lab.training.loop import compile_chunk, fresh_state, make_train, shapes_of, take_row
+from toptail_paper.controlled.networks import Encoders
 from toptail_paper.study.batches import BatchRun, batches, numbers_of, train_batch, train_seeds
 
 STEPS = 6
+TINY = Encoders(hidden=(4,), embed_dim=2)
 
 
 def of_critic(critic: str, steps: int = STEPS, **settings: Any) -> Any:

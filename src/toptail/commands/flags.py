@@ -130,7 +130,7 @@ def command_line() -> str:
 
 def need_training(command: str) -> None:
     """Refuse in one sentence where packages of the extra ``train`` are missing."""
-    missing = [name for name in ("jax", "flax", "optax", "safetensors") if find_spec(name) is None]
+    missing = [name for name in ("jax", "optax", "safetensors") if find_spec(name) is None]
     if missing:
         raise InputError(
             f"'{program_name()} {command}' needs {', '.join(missing)}; "

@@ -76,8 +76,8 @@ class CriticSettings:
 
     def make(self, name: str) -> Critic:
         """Build the critic of that name."""
-        from toptail.lab.critics.networks import Encoders
         from toptail_paper.controlled.critics import ONE_STEP
+        from toptail_paper.controlled.networks import Encoders
 
         encoders = Encoders(self.hidden, self.embed_dim, self.ensemble, self.layer_norm)
         known = vars(self) | {"encoders": encoders}

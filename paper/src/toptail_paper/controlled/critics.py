@@ -17,18 +17,9 @@ from toptail.lab.critics.base import Batch, Critic, Info, Params, Read
 from toptail.lab.critics.bellman import Heads
 from toptail.lab.critics.cosine import Cosine
 from toptail.lab.critics.losses import squared_td_error
-from toptail.lab.critics.networks import (
-    MLP,
-    Embeddings,
-    Encoders,
-    apply_ensemble,
-    init_ensemble,
-    inner,
-    join,
-    norm,
-    units,
-)
+from toptail.lab.critics.networks import Embeddings, inner, join, norm, units
 from toptail.lab.critics.raw import Raw
+from toptail_paper.controlled.networks import MLP, Encoders, apply_ensemble, init_ensemble
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 import jax
 import numpy as np
-from flax.traverse_util import flatten_dict, unflatten_dict
 from jax.tree_util import keystr, tree_flatten_with_path, tree_unflatten
 from safetensors.numpy import load_file, save_file
 
@@ -38,14 +37,20 @@ STATE = "state.safetensors"
 
 def save_params(path: Path, params: Params) -> None:
     """Write a parameter tree, each leaf under its path, e.g. ``phi/Dense_0/kernel``."""
-    flat = flatten_dict(params, sep="/")  # type: ignore[no-untyped-call]
-    arrays = {name: np.ascontiguousarray(leaf) for name, leaf in flat.items()}
+    leaves, _ = tree_flatten_with_path(params)
+    arrays = {_name(at): np.ascontiguousarray(leaf) for at, leaf in leaves}
     atomic(path, lambda target: save_file(arrays, target))
 
 
 def load_params(path: Path) -> Params:
     """Read a parameter tree back, bit for bit."""
-    params: Params = unflatten_dict(read_tensors(path), sep="/")  # type: ignore[no-untyped-call]
+    params: Params = {}
+    for name, array in read_tensors(path).items():
+        *parents, last = name.split("/")
+        place = params
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = array
     return params
 
 

@@ -78,7 +78,7 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, Line]]:
         yield len(text), line
 
 
-PACKAGES = ("toptail", "jax", "jaxlib", "flax", "optax", "numpy", "scipy")
+PACKAGES = ("toptail", "jax", "jaxlib", "optax", "numpy", "scipy")
 """Packages whose versions can change a result's last digits."""
 
 
