@@ -17,6 +17,7 @@ from tests.critics.examples import EXAMPLES, example_entry, registered
 from tests.critics.examples.quasimetric import Quasimetric, mrn_distance
 from tests.critics.facts import EMBEDDED, ENCODERS, Facts, embedded
 from tests.critics.full_cases import BATCH, SLOW, Case, make, random_batch
+from tests.quick import quick
 from tests.training.toy import toy_config, toy_data
 from toptail.lab.critics.base import Batch, Info, Params
 from toptail.lab.critics.registry import CRITICS, names
@@ -90,7 +91,7 @@ def test_the_gradient_test_finds_a_wrong_gradient() -> None:
     assert gaps[0] < 1e-4 < gaps[1]
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", quick(EXAMPLES, ["quasimetric"]))
 def test_a_critic_of_another_kind_is_trained_scored_and_named(name: str, tmp_path: Path) -> None:
     assert name not in CRITICS
     with registered(name) as entry:

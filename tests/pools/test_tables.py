@@ -64,6 +64,7 @@ def test_lists_in_json(tmp_path: Path) -> None:
     assert ScoredPools.read(path).sizes.tolist() == [2]
 
 
+@pytest.mark.slow
 def test_a_packed_row_longer_than_a_block_is_read(tmp_path: Path) -> None:
     path = tmp_path / "long.jsonl.gz"
     row = {"scores": [0.123456789] * 1_500_000, "correct": [1] * 1_500_000}

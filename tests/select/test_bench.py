@@ -42,6 +42,7 @@ def test_exact_values_are_those_of_drawn_pools() -> None:
     assert row.what.startswith("20 selectors")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", [w for w in WORLDS if "equally" in w.name or "nothing" in w.name])
 def test_no_selector_is_better_than_another(world: World) -> None:
     table = world.table(4_000, np.random.default_rng(0))

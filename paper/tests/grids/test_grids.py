@@ -46,12 +46,12 @@ def test_every_plan_says_what_it_trains_and_what_it_would_answer(path: Path, sma
 @pytest.mark.parametrize(
     ("name", "metrics"),
     [
-        ("tdq_manipulation", {"auc", "hard_negative_auc", "recall_5"}),
-        ("cosine", {"query_tau", "query_regret", "median_selected"}),
         ("memory_causal", {"memory_auc", "seen_auc", "seen_query_tau"}),
         *(
             pytest.param(name, metrics, marks=pytest.mark.slow)
             for name, metrics in (
+                ("tdq_manipulation", {"auc", "hard_negative_auc", "recall_5"}),
+                ("cosine", {"query_tau", "query_regret", "median_selected"}),
                 ("fingerprint", {"auc", "recall_1", "tau", "gap", "regret"}),
                 (
                     "fingerprint_antmaze",
