@@ -18,7 +18,7 @@ from typing import Any
 import matplotlib as mpl
 
 from toptail.pools import ScoredPools
-from toptail.pools.columns import listed
+from toptail.pools.columns import as_list
 from toptail.report.figures import NEUTRAL, SETTINGS, new_figure
 from validation.judging_savings import TIMES, Saving, table_savings
 
@@ -46,7 +46,7 @@ WAYS = {
 
 def measure(name: str, table: str, scores: str | None) -> None:
     """Measure one table and store what was found."""
-    chosen = listed(None if scores is None else scores.split(","))
+    chosen = as_list(None if scores is None else scores.split(","))
     pools = ScoredPools.read(table, scores=chosen)
     found = table_savings(pools, tick=lambda stage, _: print(stage, flush=True))
     content = {

@@ -11,7 +11,7 @@ import numpy as np
 
 from toptail.audit.run import pools_content
 from toptail.audit.settings import Rule, Settings
-from toptail.judging.design import Contrasts, Design, Draw, Guess, drawn_within
+from toptail.judging.design import Assumptions, Contrasts, Design, Draw, drawn_within
 from toptail.judging.plan import level_at
 from toptail.judging.values import judged_pools
 from toptail.pools import ScoredPools
@@ -36,7 +36,7 @@ def _with(pools: ScoredPools, design: dict[str, Floats], judged: Any) -> ScoredP
 def planned(pools: ScoredPools, labels: int, rng: np.random.Generator) -> ScoredPools:
     """The table with the values that a plan asks for."""
     about = Contrasts.of(pools)
-    return asked(pools, *drawn_within(about, labels, Guess(), int(rng.integers(1 << 31))))
+    return asked(pools, *drawn_within(about, labels, Assumptions(), int(rng.integers(1 << 31))))
 
 
 def asked(pools: ScoredPools, plan: Design, drawn: Draw) -> ScoredPools:
@@ -172,7 +172,7 @@ def wrong_under_looks(population: Mixture, repetitions: int, looks: int = 10) ->
         about = Contrasts.of(table)
         for look in range(1, looks + 1):
             labels = 300 + (2 * _LABELS - 300) * look // looks
-            found = drawn_within(about, labels, Guess(), at, 0.5)
+            found = drawn_within(about, labels, Assumptions(), at, 0.5)
             rule = Rule(level=level_at(Rule.level, look, looks))
             settings = Settings(rule=rule, resamples=RESAMPLES, seed=at)
             entry = pools_content(judged_pools(asked(table, *found), "value", seed=at), settings)

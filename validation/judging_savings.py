@@ -10,7 +10,7 @@ import numpy as np
 
 from toptail.audit.run import pools_content
 from toptail.audit.settings import Settings
-from toptail.judging.design import LEAST_WHOLE, Contrasts, drawn_within, guess_of
+from toptail.judging.design import LEAST_WHOLE, Contrasts, assumptions_from, drawn_within
 from toptail.judging.values import judged_pools
 from toptail.pools import ScoredPools
 from toptail.progress import Tick, no_tick
@@ -56,7 +56,7 @@ class Saving:
 def planned_by_cheap(pools: ScoredPools, labels: int, rng: np.random.Generator) -> ScoredPools:
     """The table with the values that a plan asks for which knows a cheap judge."""
     about = Contrasts.of(pools)
-    guess = guess_of(about, None, pools.values["cheap"], None)
+    guess = assumptions_from(about, None, pools.values["cheap"], None)
     return asked(pools, *drawn_within(about, labels, guess, int(rng.integers(1 << 31))))
 
 

@@ -434,7 +434,7 @@ def choose(
     >>> result.selector.called, result.selector.k
     ('filter', 16)
     """
-    from toptail.pools.columns import listed
+    from toptail.pools.columns import as_list
     from toptail.results import ChoiceResult
     from toptail.select.choose import choice_content
     from toptail.select.inputs import ChoiceSettings, choice_data, further_columns
@@ -451,14 +451,14 @@ def choose(
         seed=seed,
     )
     named = _with(columns, scores, values, query, None, cluster)
-    filters = listed(named.filters) or []
+    filters = as_list(named.filters) or []
     judges, parts = _parts(named, judged)
     parts["further"] = further_columns(filters, named.answer)
     pools, values = _joined(source, judges, parts)
     data = choice_data(
         pools,
         Settings(min_pool=min_pool, seed=seed, value_range=judged.value_range),
-        scores=listed(named.scores) or (),
+        scores=as_list(named.scores) or (),
         filters=filters,
         answer=named.answer,
         values=values,

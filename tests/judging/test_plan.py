@@ -16,7 +16,7 @@ from tests import flat
 from tests.stored import problems
 from toptail.audit.verdict import Interval
 from toptail.cli import main
-from toptail.judging.design import Contrasts, Guess, design, draw, drawn_within
+from toptail.judging.design import Assumptions, Contrasts, design, draw, drawn_within
 from toptail.judging.labels import answered
 from toptail.judging.plan import PLAN
 
@@ -49,7 +49,7 @@ def answers(pools: toptail.ScoredPools, table: pa.Table) -> pa.Table:
 
 def test_draws_have_the_chances_that_the_plan_states(pools: toptail.ScoredPools) -> None:
     about = Contrasts.of(pools)
-    plan = design(about, 500, Guess())
+    plan = design(about, 500, Assumptions())
     draws = [draw(plan, seed) for seed in range(400)]
     share = np.mean([each.judged for each in draws], axis=0)
     error = np.sqrt(plan.p_judged * (1 - plan.p_judged) / len(draws))
@@ -66,7 +66,7 @@ def test_a_plan_asks_for_what_decides(pools: toptail.ScoredPools) -> None:
             {"good": pools.scores["good"].reshape(-1, 10)}, np.zeros((150, 10))
         )
     )
-    chance = design(about, 600, Guess(), share=0.3).p_judged.reshape(-1, 10)
+    chance = design(about, 600, Assumptions(), share=0.3).p_judged.reshape(-1, 10)
     rank = pools.scores["good"].reshape(-1, 10).argsort(axis=1).argsort(axis=1)
     by_rank = [float(chance[rank == at].mean()) for at in range(10)]
     assert by_rank[9] == max(by_rank)
@@ -134,8 +134,8 @@ def test_a_larger_plan_contains_the_smaller(pools: toptail.ScoredPools) -> None:
 def test_a_fresh_plan_is_the_extended_one(pools: toptail.ScoredPools) -> None:
     """Extending is planning at once: chances and candidates are those of one larger plan."""
     about = Contrasts.of(pools)
-    _, small = drawn_within(about, 300, Guess(), 7, 0.4)
-    plan, large = drawn_within(about, 700, Guess(), 7, 0.4)
+    _, small = drawn_within(about, 300, Assumptions(), 7, 0.4)
+    plan, large = drawn_within(about, 700, Assumptions(), 7, 0.4)
     assert (large.judged | ~small.judged).all()
     assert (large.judged == draw(plan, 7).judged).all()
 

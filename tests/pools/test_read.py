@@ -202,8 +202,8 @@ def test_what_is_no_table_is_refused_in_one_sentence(what: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_a_part_that_does_not_exist() -> None:
-    with pytest.raises(TypeError, match="no part 'groups'"):
+def test_a_role_that_does_not_exist() -> None:
+    with pytest.raises(TypeError, match="no role 'groups'"):
         ScoredPools.from_arrow(TABLE, groups="step")  # type: ignore[call-arg]
 
 

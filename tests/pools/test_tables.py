@@ -14,7 +14,7 @@ import pytest
 
 import toptail
 from toptail import InputError, ScoredPools
-from toptail.pools.read import by_name
+from toptail.pools.read import not_scores_by_name
 
 COLUMNS: dict[str, list[Any]] = {
     "query": ["a", "a", "b", "b"],
@@ -145,11 +145,11 @@ SCORES += [
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_names_that_are_no_scores(look: str) -> None:
-    assert by_name(LOOKS[look]) == dict.fromkeys(LOOKS[look], f"named like {look}")
+    assert not_scores_by_name(LOOKS[look]) == dict.fromkeys(LOOKS[look], f"named like {look}")
 
 
 def test_names_that_may_be_scores() -> None:
-    assert by_name(SCORES) == {}
+    assert not_scores_by_name(SCORES) == {}
 
 
 def table(**columns: Any) -> dict[str, Any]:

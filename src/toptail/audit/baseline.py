@@ -10,13 +10,13 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 import numpy as np
 import pyarrow as pa
 
-from toptail.audit.per_query import values_at
+from toptail.audit.per_query import picked_values
 from toptail.audit.settings import Settings, exact_percent
 from toptail.errors import InputError, check_share, option
 from toptail.io.json_files import jsonable
 from toptail.judging.values import JudgedPools, judgement
 from toptail.pools import ScoredPools
-from toptail.pools.columns import codes, listed
+from toptail.pools.columns import as_list, codes
 from toptail.pools.scored import BLOCK, named, queries
 from toptail.stats.best_of_k import (
     Floats,
@@ -130,8 +130,8 @@ def baseline_content(
     newer, older = (_complete(pools, settings, values, replicates) for pools in (new, old))
     shared = SharedQueries.of(newer, older, settings.min_pool)
     pairs = shared.pairs(names, settings)
-    terms = _Terms(shared.k, len(shared.new_at), len(pairs.headroom), margin)
-    if terms.clusters < 2:
+    compared, clusters = len(shared.new_at), len(pairs.headroom)
+    if clusters < 2:
         raise InputError(
             f"{new.source}: the queries that {old.source} has too lie in one cluster; a comparison "
             "needs at least two."
@@ -141,14 +141,14 @@ def baseline_content(
     baseline = Baseline(
         source=old.source,
         sha256=old.sha256,
-        shared_queries=terms.queries,
-        left_out=shared.labels - terms.queries,
+        shared_queries=compared,
+        left_out=shared.labels - compared,
         only_new=new.queries - shared.labels,
         only_old=old.queries - shared.labels,
-        clusters=terms.clusters,
+        clusters=clusters,
         margin=margin,
         scorers={
-            name: _comparison(end, names[name], terms)
+            name: _comparison(end, names[name], shared.k, compared, clusters, margin)
             for name, end in zip(names, ends, strict=True)
         },
     )
@@ -187,7 +187,7 @@ def _complete(
     replicates: Sequence[str] | None = None,
 ) -> JudgedPools:
     """One of the two tables, with the value of every candidate."""
-    judged, name = judgement(pools, values, listed(replicates))
+    judged, name = judgement(pools, values, as_list(replicates))
     if not judged.exact:
         raise InputError(
             f"{pools.source}: two tables are compared where every candidate has its value; "
@@ -300,7 +300,7 @@ def _part(table: JudgedPools, queries: Ints) -> tuple[JudgedPools, Ints]:
 def _pick(table: JudgedPools, scorer: str, k: int) -> Floats:
     """Value of the best of K by a scorer ``[queries]``, the mean over its seeds."""
     columns = list(table.pools.scorers[scorer].values())
-    return values_at(table.pools, table.values, columns, k)
+    return picked_values(table.pools, table.values, columns, k)
 
 
 def _matched(new: pa.Array, old: pa.Array) -> tuple[Ints, Ints]:
@@ -353,37 +353,16 @@ class PairedSums:
         return [Ends(*map(float, ends)) for ends in columns]
 
 
-class _Terms(NamedTuple):
-    """At which K, how many queries, in how many clusters, and with which margin to compare."""
-
-    k: int
-    queries: int
-    clusters: int
-    margin: float
-
-
-def _comparison(ends: Ends, old: str, terms: _Terms) -> BaselineComparison:
+def _comparison(
+    ends: Ends, old: str, k: int, queries: int, clusters: int, margin: float
+) -> BaselineComparison:
     status: ComparisonStatus = "inconclusive"
-    if ends.low > -terms.margin:
+    if ends.low > -margin:
         status = "better" if ends.low > 0 else "not worse"
-    elif ends.high < -terms.margin:
+    elif ends.high < -margin:
         status = "worse"
-    needed = _queries_needed(ends, terms) if status == "inconclusive" else None
-    reason = _reason(status, ends, terms, needed)
-    return BaselineComparison(status, *ends, terms.k, old, needed, reason)
-
-
-def _queries_needed(ends: Ends, terms: _Terms) -> int | None:
-    """About how many would decide it, if the estimate stays and widths shrink as 1/sqrt(n)."""
-    distance = ends.value + terms.margin
-    half = ends.value - ends.low if distance > 0 else ends.high - ends.value
-    if not half < 1e3 * abs(distance):
-        return None
-    return math.ceil(terms.queries * (half / distance) ** 2)
-
-
-def _reason(status: ComparisonStatus, ends: Ends, terms: _Terms, needed: int | None) -> str:
-    loss = f"a loss of more than {exact_percent(terms.margin)}"
+    needed = _queries_needed(ends, queries, margin) if status == "inconclusive" else None
+    loss = f"a loss of more than {exact_percent(margin)}"
     more = f"; about {needed:,} queries would decide it" if needed else ""
     decided = {
         "better": "a gain is established",
@@ -392,12 +371,22 @@ def _reason(status: ComparisonStatus, ends: Ends, terms: _Terms, needed: int | N
         "inconclusive": f"{loss} is neither ruled out nor established{more}",
     }[status]
     value, low, high = (_percent(x) for x in ends)
-    what = "queries" if terms.clusters == terms.queries else "clusters of queries"
-    few = f" These are few: {terms.clusters} {what}." if terms.clusters < _FEW else ""
-    return (
-        f"At K = {terms.k} the pick's value changed by {value} ({low} to {high}) of the old "
+    what = "queries" if clusters == queries else "clusters of queries"
+    few = f" These are few: {clusters} {what}." if clusters < _FEW else ""
+    reason = (
+        f"At K = {k} the pick's value changed by {value} ({low} to {high}) of the old "
         f"headroom: {decided}.{few}"
     )
+    return BaselineComparison(status, *ends, k, old, needed, reason)
+
+
+def _queries_needed(ends: Ends, queries: int, margin: float) -> int | None:
+    """About how many would decide it, if the estimate stays and widths shrink as 1/sqrt(n)."""
+    distance = ends.value + margin
+    half = ends.value - ends.low if distance > 0 else ends.high - ends.value
+    if not half < 1e3 * abs(distance):
+        return None
+    return math.ceil(queries * (half / distance) ** 2)
 
 
 def _percent(x: float) -> str:

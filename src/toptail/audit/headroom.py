@@ -160,15 +160,12 @@ class PooledHeadroom(Headroom):
     """The unseen cluster: changes from 1 to each K, over the headroom at that K."""
 
     def steps(self, sample: Sample, prefix: str) -> Shares:
-        """The steps of the grid over the headroom at k_max."""
         return self._changes(sample, prefix, slice(0, len(self.grid.steps)))
 
     def gains(self, sample: Sample, prefix: str, tail: float, /) -> dict[str, Floats]:
-        """The ends of the gain from 1 to each K, over the headroom at k_max."""
         return _ends(self._changes(sample, prefix, slice(len(self.grid.steps), None)), tail)
 
     def captured(self, sample: Sample, prefix: str, tail: float, /) -> dict[str, Floats]:
-        """The ends of the gain from 1 to each K, over the headroom at that K."""
         return _ends(self.captured_shares(sample, prefix), tail)
 
     def captured_shares(self, sample: Sample, prefix: str) -> Shares:
@@ -176,7 +173,6 @@ class PooledHeadroom(Headroom):
         return self._shares(sample, self._sums(sample, prefix, "captured"), self.unseen_at)
 
     def gain_at_k_max(self, sample: Sample, prefix: str, /) -> Estimate:
-        """The gain from 1 to k_max over the headroom there, without the unseen cluster."""
         sums = self._sums(sample, prefix, "gain")
         total = Estimate(sums.change[:, -1].sum(), sums.change_draws[-1])
         return total / Estimate(sums.headroom[:, -1].sum(), sums.headroom_draws[-1])
@@ -245,13 +241,11 @@ class QueryHeadroom(PooledHeadroom):
         return cls(grid, pooled.oracle, whole, unseen, at)
 
     def add_to(self, sample: Sample) -> None:
-        """Register which queries have headroom."""
         sample.add("own", (self.whole.headroom[:, -1] > self.whole.tiny).astype(np.float64))
 
     def add_scorer(
         self, sample: Sample, prefix: str, column: ScoreColumn, _members: Sequence[str]
     ) -> None:
-        """Register a scorer's gains in each query's own headroom."""
         gain = column.value - column.value[:, :1]
         sample.add(f"{prefix}own gain", self.whole.share(gain, slice(-1, None)))
         sample.add(f"{prefix}own captured", self.whole.share(gain[:, self.grid.shown_at]))
@@ -277,7 +271,6 @@ class EstimatedHeadroom(PooledHeadroom):
     """How many times as far off predictions are in some query as in any that was judged whole."""
 
     def add_to(self, sample: Sample) -> None:
-        """Register the part of the oracle that queries judged whole contribute."""
         sample.add_missed("oracle", self.missed, self.weight)
 
     @cached_property
@@ -322,23 +315,19 @@ class BoundedHeadroom(Headroom):
     """The unseen cluster, for all changes of the grid."""
 
     def add_to(self, sample: Sample) -> None:
-        """Register the ends of the headroom."""
         sample.add("headroom low", self.bounds.headroom_low)
         sample.add("headroom high", self.bounds.headroom_high)
 
     def add_scorer(
         self, sample: Sample, prefix: str, _column: ScoreColumn, members: Sequence[str]
     ) -> None:
-        """Register the ends of a scorer's changes, the mean over its score columns."""
         for name, ends in (("least", self.bounds.least), ("most", self.bounds.most)):
             sample.add(prefix + name, np.mean([ends[column] for column in members], axis=0))
 
     def mean(self, sample: Sample, _prefix: str) -> float:
-        """The least that the mean headroom at k_max can be."""
         return float(sample.mean("headroom low").point[-1])
 
     def steps(self, sample: Sample, prefix: str) -> BoundedShares:
-        """The least and the most that steps can be, over the least and the most headroom."""
         which = slice(0, len(self.grid.steps))
         unseen = Unseen(self.unseen.least[which], self.unseen.most[which], self.unseen.headroom)
 

@@ -69,10 +69,7 @@ class ScoreColumn:
 
 
 def score_columns(
-    pools: ScoredPools,
-    judged: Judgement,
-    grid: KGrid,
-    tick: Callable[[float], None] | None = None,
+    pools: ScoredPools, judged: Judgement, grid: KGrid, tick: Callable[[float], None] | None = None
 ) -> dict[str, ScoreColumn]:
     """Measure every score column of ``pools``, segment by segment, block by block on all cores.
 
@@ -206,7 +203,7 @@ def _shares(n: int) -> Floats:
     return bin_shares(n, _BINS)
 
 
-def values_at(pools: ScoredPools, judged: Judgement, columns: Sequence[str], k: int) -> Floats:
+def picked_values(pools: ScoredPools, judged: Judgement, columns: Sequence[str], k: int) -> Floats:
     """V(K) of score columns, the mean over them ``[queries]``, and nothing else."""
 
     def values(at: slice) -> Floats:

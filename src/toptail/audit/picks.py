@@ -95,12 +95,7 @@ def _adjust(rows: list[dict[str, Any]]) -> None:
 
 
 def _measured(
-    picks: JudgedPicks,
-    names: list[str],
-    seed: int,
-    resamples: int,
-    level: float,
-    power: float,
+    picks: JudgedPicks, names: list[str], seed: int, resamples: int, level: float, power: float
 ) -> dict[str, Any]:
     """Each selector's mean, and the difference of every two."""
     at = {str(name): code for code, name in enumerate(picks.selector.to_pylist())}

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import fdtrc, stdtrit
 
 from toptail.audit.measure import Measured, measure
-from toptail.audit.per_query import values_at
+from toptail.audit.per_query import picked_values
 from toptail.audit.settings import Rule, Settings
 from toptail.errors import InputError, option
 from toptail.io.json_files import jsonable
@@ -36,11 +36,7 @@ _MOST_TESTED = 12
 
 
 def pools_content(
-    judged: JudgedPools,
-    settings: Settings,
-    *,
-    command: str | None = None,
-    tick: Tick | None = None,
+    judged: JudgedPools, settings: Settings, *, command: str | None = None, tick: Tick | None = None
 ) -> dict[str, Any]:
     """The content of ``audit.json``: whether each scorer of the pools is safe to maximize.
 
@@ -227,7 +223,7 @@ def _described(judged: JudgedPools, k: int) -> dict[str, Any]:
     """The size of a population, and the value of each scorer's pick of K in it."""
     pools = judged.pools
     scorers = {
-        name: float(values_at(pools, judged.values, list(members.values()), k).mean())
+        name: float(picked_values(pools, judged.values, list(members.values()), k).mean())
         for name, members in pools.scorers.items()
     }
     smallest = int(pools.sizes.min())
@@ -235,11 +231,7 @@ def _described(judged: JudgedPools, k: int) -> dict[str, Any]:
 
 
 def groups(
-    pools: ScoredPools,
-    judged: Judgement,
-    grid: KGrid,
-    settings: Settings,
-    warnings: list[str],
+    pools: ScoredPools, judged: Judgement, grid: KGrid, settings: Settings, warnings: list[str]
 ) -> dict[str, Any]:
     """The groups' parts of ``audit.json``; empty without groups.
 

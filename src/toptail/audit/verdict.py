@@ -257,50 +257,41 @@ def _unseen(scope: Scope, clusters: int) -> str:
 
 
 def _reason(status: Status, needed: int | None, clusters: int, steps: Steps, scope: Scope) -> str:
-    rule = scope.rule
-
-    def with_ends(at: int) -> str:
-        ends = [_percent(x[at]) for x in (steps.low, steps.high)]
-        between = "" if "" in ends else f" ({ends[0]} to {ends[1]})"
-        return f"{_percent(steps.value[at])}{between}"
-
-    def least(at: int) -> str:
-        """The end that decides; the other one is another question's."""
-        end = _percent(steps.low[at])
-        return _percent(steps.value[at]) + (f" (at least {end})" if end else "")
-
-    def step(at: int) -> str:
-        return f"from K = {steps.k[at][0]} to K = {steps.k[at][1]}"
-
-    unit = "the headroom" if scope.unit == "pooled" else "a query's own headroom"
-    if status == "unsafe":
-        worst = int(np.argmin(steps.high))
-        return (
-            f"Searching more is established to hurt: {step(worst)} the value changes by "
-            f"{with_ends(worst)} of {unit}."
-        )
-    if status == "inconclusive":
-        worst = int(np.argmin(steps.low))
+    low, high, unit = steps.low, steps.high, "the headroom"
+    if scope.unit == "query":
+        unit = "a query's own headroom"
+    fall = f"a fall of more than {exact_percent(scope.rule.rho)}"
+    if status in ("unsafe", "inconclusive"):
+        at = int(np.argmin(high if status == "unsafe" else low))
+        step = f"from K = {steps.k[at][0]} to K = {steps.k[at][1]}"
+        ends = [_percent(x[at]) for x in (low, high)]
+        change = _percent(steps.value[at]) + ("" if "" in ends else f" ({ends[0]} to {ends[1]})")
+        if status == "unsafe":
+            return (
+                f"Searching more is established to hurt: {step} the value changes by {change} of "
+                f"{unit}."
+            )
         more = f" About {needed:,} queries would decide it." if needed else ""
-        if (steps.low > -rule.rho).all():
+        if (low > -scope.rule.rho).all():
             return (
                 f"Rare harm cannot be ruled out by {clusters:,} queries (or clusters): without a "
                 f"declared range of values it takes at least {LEAST_CLUSTERS}.{more}"
             )
         return (
-            f"A fall of more than {exact_percent(rule.rho)} of {unit} cannot be ruled out: "
-            f"{step(worst)} the change is {with_ends(worst)}.{more}"
+            f"{fall.capitalize()} of {unit} cannot be ruled out: {step} the change is "
+            f"{change}.{more}"
         )
-    k_max, fall = scope.grid.k_max, f"a fall of more than {exact_percent(rule.rho)}"
+    least = _percent(low[steps.gain])
+    gain = _percent(steps.value[steps.gain]) + (f" (at least {least})" if least else "")
+    k_max, any_two = scope.grid.k_max, scope.grid.any_two
     if status == "safe":
         return (
-            f"Search among candidates like these helps up to K = {k_max} by {least(steps.gain)} of "
-            f"{unit}; {fall} is ruled out between {scope.grid.any_two}."
+            f"Search among candidates like these helps up to K = {k_max} by {gain} of {unit}; "
+            f"{fall} is ruled out between {any_two}."
         )
     return (
         f"Search among candidates like these does no harm up to K = {k_max} ({fall} of {unit} is "
-        f"ruled out between {scope.grid.any_two}), but its gain cannot be told from zero: "
-        f"{least(steps.gain)} of {unit}."
+        f"ruled out between {any_two}), but its gain cannot be told from zero: {gain} of {unit}."
     )
 
 
@@ -311,65 +302,63 @@ def _percent(x: float) -> str:
 
 
 def _checks(steps: Steps, headroom: float, enough: bool, scope: Scope) -> list[Check]:
-    rule, k_max = scope.rule, steps.k[-1][1]
-    lost, ruled_out = exact_percent(rule.delta), exact_percent(rule.rho)
-    fall, risk, gain = int(np.argmin(steps.high)), int(np.argmin(steps.low)), steps.gain
+    rule, k_max, gain = scope.rule, steps.k[-1][1], steps.gain
+    fall, risk = int(np.argmin(steps.high)), int(np.argmin(steps.low))
     harmed = bool(steps.high[fall] < -rule.delta)
     excluded = enough and bool((steps.low > -rule.rho).all())
     gained = bool(steps.low[gain] > 0)
     stop = f"Do not search past K = {steps.k[fall][0]} with this score."
     more = stop if harmed else "Judge more queries before trusting a larger K."
-    no_gain = "Do not pay for K candidates on the strength of this score."
-
-    def status(passed: bool, failed: bool) -> CheckStatus:
-        return "pass" if passed else ("fail" if failed else "undecided")
 
     def check(
-        name: str, question: str, at: int, threshold: float, status: CheckStatus, advice: str
+        name: str, question: str, at: int, threshold: float, passed: bool, failed: bool, advice: str
     ) -> Check:
-        value, low, high = (float(x[at]) for x in (steps.value, steps.low, steps.high))
-        return Check(
-            name=name, question=question, k=list(steps.k[at]), value=value, low=low, high=high,
-            threshold=threshold, status=status, advice=advice,
-        )  # fmt: skip
+        return {
+            "name": name,
+            "question": question,
+            "k": list(steps.k[at]),
+            "value": float(steps.value[at]),
+            "low": float(steps.low[at]),
+            "high": float(steps.high[at]),
+            "threshold": threshold,
+            "status": "pass" if passed else "fail" if failed else "undecided",
+            "advice": advice,
+        }
 
     return [
         check(
             "no established fall",
-            f"Is some step established to lose more than {lost} of the headroom?",
-            fall,
-            -rule.delta,
-            status(not harmed, harmed),
+            "Is some step established to lose more than "
+            f"{exact_percent(rule.delta)} of the headroom?",
+            *(fall, -rule.delta, not harmed, harmed),
             stop if harmed else "No step is established to hurt.",
         ),
         check(
             "harm ruled out",
-            f"Is a loss of more than {ruled_out} of the headroom ruled out between "
+            f"Is a loss of more than {exact_percent(rule.rho)} of the headroom ruled out between "
             f"{scope.grid.any_two}?",
-            risk,
-            -rule.rho,
-            status(excluded, harmed),
+            *(risk, -rule.rho, excluded, harmed),
             "Every step is within the tolerated loss." if excluded else more,
         ),
         check(
             "gain from search",
             f"Is best-of-{k_max} better than a random candidate?",
-            gain,
-            0.0,
-            status(gained, bool(steps.high[gain] < 0)),
-            "Searching pays on average." if gained else no_gain,
+            *(gain, 0.0, gained, bool(steps.high[gain] < 0)),
+            "Searching pays on average."
+            if gained
+            else "Do not pay for K candidates on the strength of this score.",
         ),
-        Check(
-            name="headroom",
-            question=f"Is there anything to gain with K = {k_max} (value units)?",
-            k=[1, k_max],
-            value=headroom,
-            low=None,
-            high=None,
-            threshold=0.0,
-            status="pass",
-            advice="The pools hold better candidates than a random one.",
-        ),
+        {
+            "name": "headroom",
+            "question": f"Is there anything to gain with K = {k_max} (value units)?",
+            "k": [1, k_max],
+            "value": headroom,
+            "low": None,
+            "high": None,
+            "threshold": 0.0,
+            "status": "pass",
+            "advice": "The pools hold better candidates than a random one.",
+        },
     ]
 
 

@@ -92,7 +92,7 @@ def expected_largest(n: int) -> float:
 
 
 @dataclass(frozen=True)
-class Guess:
+class Assumptions:
     """Assumptions about values before they are judged, in units of the values."""
 
     spread: float = 1.0
@@ -154,7 +154,7 @@ class Contrasts:
         """Candidates that may be chosen ``[rows]``."""
         return np.repeat(self.usable, self.pools.sizes)
 
-    def headroom(self, guess: Guess) -> float:
+    def headroom(self, guess: Assumptions) -> float:
         """The assumed headroom, in units of the values."""
         if guess.headroom is not None:
             return guess.headroom
@@ -192,7 +192,7 @@ class Design:
             float(np.sqrt(lumps + ((1.0 - w) * alone * (1.0 - alone)).sum())),
         )
 
-    def half_width(self, guess: Guess) -> float:
+    def half_width(self, guess: Assumptions) -> float:
         """Expected half-width of the captured share at k_max, for the scorer with the widest.
 
         For normal values with the assumed spread, independent inside a query.
@@ -206,7 +206,7 @@ class Design:
         return float(_HALF * np.sqrt((change + unit) / queries) / headroom)
 
 
-def design(about: Contrasts, labels: int, guess: Guess, share: float | None = None) -> Design:
+def design(about: Contrasts, labels: int, guess: Assumptions, share: float | None = None) -> Design:
     """The design for at most ``labels`` labels, a ``share`` of them in queries judged as a whole.
 
     By default the share with the least expected half-width.
@@ -222,14 +222,14 @@ def design(about: Contrasts, labels: int, guess: Guess, share: float | None = No
             f"are judged as a whole, which takes {few:,} labels or more here."
         )
     if share is not None:
-        return _within(about, labels, max(LEAST_WHOLE, int(share * labels / size)))
+        return _design_with(about, labels, max(LEAST_WHOLE, int(share * labels / size)))
     most = int(0.9 * labels / size)
     tried = np.unique(np.linspace(LEAST_WHOLE, max(LEAST_WHOLE, most), 12).astype(int))
-    found = [_within(about, labels, int(whole)) for whole in tried]
+    found = [_design_with(about, labels, int(whole)) for whole in tried]
     return min(found, key=lambda each: each.half_width(guess))
 
 
-def _within(about: Contrasts, labels: int, whole: int) -> Design:
+def _design_with(about: Contrasts, labels: int, whole: int) -> Design:
     """The design with ``whole`` whole queries that almost never needs more than ``labels``."""
     rows, queries = about.rows, int(about.usable.sum())
     w = whole / queries
@@ -273,7 +273,7 @@ def draw(plan: Design, seed: int) -> Draw:
 
 
 def drawn_within(
-    about: Contrasts, labels: int, guess: Guess, seed: int, share: float | None = None
+    about: Contrasts, labels: int, guess: Assumptions, seed: int, share: float | None = None
 ) -> tuple[Design, Draw]:
     """A design and its draw; the rare draw with too many labels is repeated with a lower aim."""
     aim = labels
@@ -285,9 +285,9 @@ def drawn_within(
         aim = int(0.98 * aim)
 
 
-def guess_of(
+def assumptions_from(
     about: Contrasts, pilot: Floats | None, cheap: Floats | None, spread: float | None
-) -> Guess:
+) -> Assumptions:
     """The assumptions to plan by, from the values of a pilot, a cheap judge or a stated spread.
 
     A ``pilot`` (values of some candidates, NaN elsewhere) shows the spread of values inside a
@@ -298,10 +298,10 @@ def guess_of(
     if spread is not None:
         if not 0 < spread < np.inf:
             raise InputError(f"{option('spread', spread)} must be a number above 0.")
-        return Guess(spread, spread)
+        return Assumptions(spread, spread)
     base = cheap if pilot is None else pilot
     if base is None:
-        return Guess()
+        return Assumptions()
     own = _spread(pools, base)
     if not own > 0:
         raise InputError(
@@ -313,9 +313,9 @@ def guess_of(
         missed = min(own, _spread(pools, _unexplained(pools, pilot, cheap)))
     headroom = _headroom(about, base)
     if headroom.size < _FEW or not headroom.mean() > 0:
-        return Guess(own, missed)
+        return Assumptions(own, missed)
     mean = float(headroom.mean())
-    return Guess(own, missed, mean, float(headroom.std() / mean))
+    return Assumptions(own, missed, mean, float(headroom.std() / mean))
 
 
 def _deviations(pools: ScoredPools, column: Floats) -> tuple[Floats, int]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from toptail.errors import InputError, option
 from toptail.io.tables import plain
 from toptail.judging.plan import candidate_labels, table_of
-from toptail.pools.columns import DESIGN, first, listed, numbers
+from toptail.pools.columns import DESIGN, as_list, first_row, numbers
 from toptail.pools.scored import ScoredPools
 from toptail.stats.best_of_k import Floats, Ints
 
@@ -157,8 +157,8 @@ def with_preferences(pools: ScoredPools, pairs: pa.Table, where: str) -> ScoredP
     bad = (wins < 0) | (wins > 1) | (a == b)
     if bad.any():
         raise InputError(
-            f"{where}: row {first(bad)} must compare two different candidates, with 'wins' between "
-            "0 (b is better) and 1 (a is better)."
+            f"{where}: row {first_row(bad)} must compare two different candidates, with 'wins' "
+            "between 0 (b is better) and 1 (a is better)."
         )
     # Each pair once, the earlier candidate first, with the mean of its judgements.
     low, high = np.minimum(a, b), np.maximum(a, b)
@@ -227,7 +227,7 @@ class Judges:
         elsewhere = self.plan is not None or self.pairs is not None
         if self.cheap is not None:
             return [self.cheap] if elsewhere else [self.values or "value", self.cheap]
-        return None if self.plan is not None else listed(self.replicates) or self.values
+        return None if self.plan is not None else as_list(self.replicates) or self.values
 
     def joined(self, pools: ScoredPools) -> tuple[ScoredPools, str | None]:
         """The pools with values from a plan or from pairs, and the value column to judge by."""

@@ -17,13 +17,13 @@ from toptail.errors import InputError, check_whole, option, refusing
 from toptail.io.files import atomic
 from toptail.io.tables import as_table, file_format, read_table, write_table
 from toptail.judging.design import (
+    Assumptions,
     Contrasts,
     Design,
     Draw,
-    Guess,
+    assumptions_from,
     design,
     drawn_within,
-    guess_of,
 )
 from toptail.pools import ScoredPools
 from toptail.pools.columns import Columns
@@ -167,8 +167,8 @@ def plan(
                 f"{pools.source}: there is no value column '{name}'; the value columns are "
                 f"{', '.join(pools.values)}."
             )
-    guess = guess_of(about, known.get(values or ""), known.get(cheap or ""), spread)
-    guess = Guess(**record["guess"]) if record else guess
+    guess = assumptions_from(about, known.get(values or ""), known.get(cheap or ""), spread)
+    guess = Assumptions(**record["guess"]) if record else guess
     seed, share = int(record.get("seed", seed)), record.get("share")
     if labels is None:
         labels = _labels_for(about, float(half_width or 0.0), guess, share)
@@ -238,7 +238,7 @@ def _record(table: pa.Table) -> dict[str, Any]:
         return dict(json.loads(stored))
 
 
-def _labels_for(about: Contrasts, target: float, guess: Guess, share: float | None) -> int:
+def _labels_for(about: Contrasts, target: float, guess: Assumptions, share: float | None) -> int:
     """The fewest labels whose expected half-width is at most ``target``."""
     rows = int(about.rows.sum())
     best = design(about, rows, guess, share).half_width(guess)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
-from toptail.pools.columns import UNSAID, codes, listed
+from toptail.pools.columns import MISSING_VALUE, as_list, codes
 from toptail.pools.stream import StreamedPools
 from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.sampled import Flags, cross_fitted, difference_values, query_centres
@@ -145,20 +145,16 @@ class StreamedJudgement(Judgement):
 
     @property
     def largest(self) -> float:
-        """The largest size of a value."""
         return float(max(abs(self.low.min()), abs(self.high.max())))
 
     @property
     def binary(self) -> bool:
-        """Whether every value is 0 or 1, with both present."""
         return bool(self.zero_or_one.all() and self.low.min() < self.high.max())
 
     def outside(self, low: float, high: float) -> Floats:
-        """The smallest and the largest values of queries that lie beyond these ends."""
         return np.concatenate([self.low[self.low < low], self.high[self.high > high]])
 
     def at(self, pools: ScoredPools, part: slice) -> Judgement:
-        """The values of consecutive queries, read from the table."""
         columns = list(pools.values_at(part, self.columns).values())
         if len(columns) == 1:
             return Judgement(columns[0])
@@ -166,7 +162,6 @@ class StreamedJudgement(Judgement):
         return Judgement(stack.mean(axis=0), stack)
 
     def of_queries(self, keep: NDArray[np.bool_], _sizes: Ints, /) -> Judgement:
-        """The judgement of the queries to ``keep [queries]``."""
         names = ("low", "high", "zero_or_one")
         return replace(self, **{name: getattr(self, name)[keep] for name in names})
 
@@ -247,16 +242,13 @@ class SampledJudgement(Judgement):
 
     @property
     def bounded(self) -> bool:
-        """Whether the design does not say of some queries that they were judged whole."""
         return bool(np.isnan(self.whole).all())
 
     @property
     def labels(self) -> Floats:
-        """Every value that a judge gave."""
         return np.asarray(self.observed[~np.isnan(self.observed)])
 
     def labels_content(self, pools: ScoredPools) -> dict[str, int | bool]:
-        """How many candidates or pairs were judged, as ``audit.json`` stores it."""
         whole = int((~np.isnan(self.whole[pools.offsets[:-1]])).sum())
         content = super().labels_content(pools) | {"whole_queries": whole}
         if self.pairs is not None:
@@ -264,7 +256,6 @@ class SampledJudgement(Judgement):
         return content
 
     def how(self, ranged: bool, /) -> str:
-        """Where the headroom and its ends come from; with ``ranged`` a range is declared."""
         if self.pairs is not None:
             return (
                 "Pairs were judged: a candidate's value is its chance to beat a random other one "
@@ -312,21 +303,17 @@ class BoundedJudgement(Judgement):
 
     @property
     def bounded(self) -> bool:
-        """True: values are only known to lie between two ends, and so is the headroom."""
         return True
 
     @property
     def labels(self) -> Floats:
-        """Every value that a judge gave."""
         return np.asarray(self.value[self.low == self.high])
 
     def labels_content(self, pools: ScoredPools) -> dict[str, int | bool]:
-        """How many candidates were judged, as ``audit.json`` stores it."""
         missing = np.add.reduceat(self.low != self.high, pools.offsets[:-1])
         return super().labels_content(pools) | {"whole_queries": int((missing == 0).sum())}
 
     def how(self, ranged: bool, /) -> str:
-        """Where the headroom and its ends come from; with ``ranged`` a range is declared."""
         return (
             f"Unjudged candidates may be worth anything in {_range_words(ranged)}: a status is "
             f"given only where the worst and the best case agree. {_NO_SHARE}"
@@ -376,7 +363,7 @@ def judged_pools(
     ``seed`` parts the clusters for fitting predictions. Where each query was judged whole or not
     at all with the same chance, the judged queries alone are returned: they are a random sample.
     """
-    several = listed(replicates)
+    several = as_list(replicates)
     judged, name = judgement(
         *(pools, values, several),
         cheap=cheap,
@@ -448,7 +435,7 @@ def judgement(
     if unjudged == "bounds":
         return BoundedJudgement.of(pools, value, name, value_range), name
     if unjudged is not None:
-        return Judgement(_filled(pools, value, name, unjudged)), name
+        return Judgement(_fill_in(pools, value, name, unjudged)), name
     return SampledJudgement.of(pools, value, name, cheap_value, seed), name
 
 
@@ -482,7 +469,7 @@ def _cheap_values(pools: ScoredPools, cheap: str | None, name: str) -> Floats | 
     return pools.values[cheap]
 
 
-def _filled(pools: ScoredPools, value: Floats, name: str, number: object) -> Floats:
+def _fill_in(pools: ScoredPools, value: Floats, name: str, number: object) -> Floats:
     if isinstance(number, bool) or not isinstance(number, int | float) or not np.isfinite(number):
         raise InputError(
             f"{pools.source}: {option('unjudged', number)} must be a finite number that unjudged "
@@ -506,7 +493,8 @@ def _checked_chances(pools: ScoredPools, value: Floats, name: str) -> Floats:
     if "p_judged" not in pools.design:
         at = int(np.argmax(blank)) + 1
         raise InputError(
-            f"{pools.source}: column '{name}' has a missing value (candidate {at}); {UNSAID}."
+            f"{pools.source}: column '{name}' has a missing value (candidate {at}); "
+            f"{MISSING_VALUE}."
         )
     chance = pools.design["p_judged"]
     lacking = ~blank & np.isnan(chance)

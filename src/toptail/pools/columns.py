@@ -22,7 +22,7 @@ DESIGN = ("p_judged", "p_whole", "own")
 """The columns of a judging design: see `ScoredPools.design`."""
 VALUE_NAMES = ("value", "values", "correct")
 SCORE_NAMES = ("score", "scores")
-_OFTEN = {
+_USUAL_NAMES = {
     "values": (
         *VALUE_NAMES,
         *("is_correct", "pred_ok", "correctness", "passed", "accuracy", "exact_match", "relevance"),
@@ -37,7 +37,7 @@ _DECIMAL_COMMA = re.compile(r"\s*[+-]?[\d.]*\d,\d+(e[+-]?\d+)?\s*", re.IGNORECAS
 
 
 class Columns(TypedDict, total=False):
-    """Which columns of a table play which part.
+    """Which columns of a table have which role.
 
     ``query``, ``candidate``, ``support``, ``cluster``, ``group`` and ``p_judged`` name one column
     each, by default the one of that name; ``scores`` and ``values`` name one or several, by default
@@ -57,7 +57,7 @@ class Columns(TypedDict, total=False):
     partly: bool
 
 
-UNSAID = (
+MISSING_VALUE = (
     f"say with which chance each candidate was chosen for judging ({option('p_judged')}), what an "
     f"unjudged one counts as (a number for {option('unjudged')}), or ask for the worst and the "
     f"best case ({option('unjudged', 'bounds')})"
@@ -65,48 +65,48 @@ UNSAID = (
 """Advice for a missing value."""
 
 
-FILL_IN = "fill them in or drop the rows"
-NOT_RETRIEVED = (
+MISSING_ENTRY = "fill them in or drop the rows"
+MISSING_SCORE = (
     "a score is a number, or -inf (the lowest) where a candidate was not retrieved: fill in one or "
     "the other in place of what is empty or NaN, or drop the rows"
 )
 """Advice for a missing score."""
 
 
-def listed(names: str | Sequence[str] | None) -> list[str] | None:
+def as_list(names: str | Sequence[str] | None) -> list[str] | None:
     """One name or several as a list; None for none."""
     if names is None:
         return None
     return ([names] if isinstance(names, str) else list(names)) or None
 
 
-def parts(where: str, present: Sequence[str], columns: Columns) -> dict[str, str]:
+def column_names(where: str, present: Sequence[str], columns: Columns) -> dict[str, str]:
     """New name of each column -> its name in the table.
 
-    A column that plays a part gets the part's name; another column of that name is left out.
+    A column with a role gets the role's name; another column of that name is left out.
     """
     unknown = sorted(set(columns) - {*RESERVED, "scores", "values", "further", "partly"})
     if unknown:
-        raise TypeError(f"there is no part '{unknown[0]}' that a column could play")
-    played = {part: name for part in RESERVED if (name := columns.get(part)) is not None}
-    return play(where, present, played)  # type: ignore[arg-type]
+        raise TypeError(f"there is no role '{unknown[0]}' that a column could have")
+    named = {role: name for role in RESERVED if (name := columns.get(role)) is not None}
+    return columns_by_role(where, present, named)  # type: ignore[arg-type]
 
 
-def play(where: str, present: Sequence[str], played: Mapping[str, str]) -> dict[str, str]:
-    """New name of each column -> its name in the table, given part -> column."""
-    for part, name in played.items():
+def columns_by_role(where: str, present: Sequence[str], named: Mapping[str, str]) -> dict[str, str]:
+    """New name of each column -> its name in the table, given role -> column."""
+    for role, name in named.items():
         if name not in present:
             raise InputError(
-                f"{where}: there is no column '{name}' to use as {part}; "
-                f"the columns are {', '.join(present)}{meant(name, present)}."
+                f"{where}: there is no column '{name}' to use as {role}; "
+                f"the columns are {', '.join(present)}{did_you_mean(name, present)}."
             )
-    used = {*played, *played.values()}
-    return {name: name for name in present if name not in used} | dict(played)
+    used = {*named, *named.values()}
+    return {name: name for name in present if name not in used} | dict(named)
 
 
-def called(played: Mapping[str, object]) -> dict[str, str]:
-    """Part -> column, for the parts whose column has another name."""
-    return {part: str(name) for part, name in played.items() if name not in (None, part)}
+def other_names(named: Mapping[str, object]) -> dict[str, str]:
+    """Role -> column, for the roles whose column has another name."""
+    return {role: str(name) for role, name in named.items() if name not in (None, role)}
 
 
 class Roles(NamedTuple):
@@ -115,7 +115,7 @@ class Roles(NamedTuple):
     scores: list[str]
     values: list[str]
     guessed: bool = False
-    """Whether the scores are simply all number columns that play no other part."""
+    """Whether the scores are simply all number columns without another role."""
     further: tuple[str, ...] = ()
 
 
@@ -135,7 +135,7 @@ def find_roles(
     Otherwise values are the columns called ``value``, ``values``, ``correct`` or ``value_...``;
     scores are those called ``score``, ``scores`` or ``score_...``, or, where there are none, every
     other ``numeric`` column, which holds numbers or lists of numbers. A table that is ``partly``
-    judged may have no value column. Errors use the table's own names (``own``: part -> column),
+    judged may have no value column. Errors use the table's own names (``own``: role -> column),
     and report a missing ``query``, too, where the table ``needs_query``.
     """
     design = DESIGN if "p_judged" in numeric else ()  # other tables may call a score so
@@ -146,7 +146,9 @@ def find_roles(
     chosen_values = choose(where, values, free, "value") if values else named_values
     if not chosen_values and not partly:
         both_missing = needs_query and "query" not in numeric
-        raise InputError(f"{where}: {lacks(('values', *('query',) * both_missing), shown)}.")
+        raise InputError(
+            f"{where}: {missing_columns(('values', *('query',) * both_missing), shown)}."
+        )
     rest = [name for name in free if name not in (*chosen_values, *named_values)]
     named_scores = [name for name in rest if _is_called(name, "score", SCORE_NAMES)]
     others = named_scores or [name for name in rest if numeric[name]]
@@ -162,14 +164,14 @@ def find_roles(
     return Roles(chosen_scores, chosen_values, guessed=not scores and not named_scores)
 
 
-_SAYS = {"values": "what a candidate is worth", "query": "which candidates form one pool"}
+_MEANING = {"values": "what a candidate is worth", "query": "which candidates form one pool"}
 
 
-def lacks(parts: Sequence[str], present: Sequence[str]) -> str:
+def missing_columns(parts: Sequence[str], present: Sequence[str]) -> str:
     """The part of an error that says which columns are missing, and which may be meant."""
     lacking = " and ".join(f"no {'value' if p == 'values' else p} column" for p in parts)
-    how = " and ".join(f"{option(part)} ({_SAYS[part]})" for part in parts)
-    found = {part: name for part in parts if (name := _likely(_OFTEN[part], present))}
+    how = " and ".join(f"{option(part)} ({_MEANING[part]})" for part in parts)
+    found = {part: name for part in parts if (name := _closest_name(_USUAL_NAMES[part], present))}
     perhaps = ", perhaps " + " ".join(option(*pair) for pair in found.items()) if found else ""
     return (
         f"{lacking}; name {'it' if len(parts) == 1 else 'them'} with {how}{perhaps} "
@@ -177,7 +179,7 @@ def lacks(parts: Sequence[str], present: Sequence[str]) -> str:
     )
 
 
-def _likely(known: Sequence[str], present: Sequence[str], cutoff: float = 0.85) -> str | None:
+def _closest_name(known: Sequence[str], present: Sequence[str], cutoff: float = 0.85) -> str | None:
     """The column with one of the known names, or a similar one."""
     lower = {name.lower(): name for name in present}
     near = [n for name in known for n in get_close_matches(name, lower, n=1, cutoff=cutoff)]
@@ -185,9 +187,9 @@ def _likely(known: Sequence[str], present: Sequence[str], cutoff: float = 0.85) 
     return lower[found[0]] if found else None
 
 
-def meant(name: str, present: Sequence[str]) -> str:
+def did_you_mean(name: str, present: Sequence[str]) -> str:
     """A hint at the column with the most similar name; empty where none is similar."""
-    near = _likely([name.lower()], present, 0.6)
+    near = _closest_name([name.lower()], present, 0.6)
     return f"; perhaps '{near}' is meant" if near else ""
 
 
@@ -203,7 +205,7 @@ def choose(where: str, wanted: Sequence[str], present: list[str], kind: str) -> 
         if not found:
             raise InputError(
                 f"{where}: there is no {kind} column '{name}'; "
-                f"the columns are {', '.join(present) or 'none'}{meant(name, present)}."
+                f"the columns are {', '.join(present) or 'none'}{did_you_mean(name, present)}."
             )
         result += [c for c in found if c not in result]
     return result
@@ -284,7 +286,7 @@ def numbers(
     row: str = "row",
     *,
     score: bool = False,
-    missing: str = FILL_IN,
+    missing: str = MISSING_ENTRY,
 ) -> Floats:
     """A column as float64, or an :class:`InputError` naming the first bad row.
 
@@ -299,7 +301,7 @@ def numbers(
         )
     if column.null_count and missing:
         gap = _gap(name, np.asarray(column.is_null()), row)
-        raise InputError(f"{where}: {gap}; {NOT_RETRIEVED if score else missing}.")
+        raise InputError(f"{where}: {gap}; {MISSING_SCORE if score else missing}.")
     if pa.types.is_boolean(kind) and not column.null_count:
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
     array = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -313,14 +315,16 @@ def _gap(name: str, mask: NDArray[np.bool_], row: str) -> str:
     count = int(mask.sum())
     rows = f"{mask.size:,} {'entries' if row == 'entry' else 'rows'}"
     values = "missing value" if count == 1 else "missing values"
-    return f"column '{name}' has {count:,} {values} in {rows} (the first in {row} {first(mask)})"
+    return (
+        f"column '{name}' has {count:,} {values} in {rows} (the first in {row} {first_row(mask)})"
+    )
 
 
 def check_present(where: str, name: str, column: pa.Array) -> pa.Array:
     """The column, or an :class:`InputError` where an entry is missing (empty or NaN)."""
     mask = np.asarray(pc.is_null(column, nan_is_null=True))
     if mask.any():
-        raise InputError(f"{where}: {_gap(name, mask, 'row')}; {FILL_IN}.")
+        raise InputError(f"{where}: {_gap(name, mask, 'row')}; {MISSING_ENTRY}.")
     return column
 
 
@@ -335,7 +339,7 @@ def check_complete(where: str, scores: Mapping[str, pa.Array], row: str = "row")
             whole.append(name)
     if gaps:
         rest = f"; or take the complete scores alone: {option('scores', whole)}" if whole else ""
-        raise InputError(f"{where}: {'; '.join(gaps)}; {NOT_RETRIEVED}{rest}.")
+        raise InputError(f"{where}: {'; '.join(gaps)}; {MISSING_SCORE}{rest}.")
 
 
 def check_finite(
@@ -345,7 +349,7 @@ def check_finite(
     finite = np.isfinite(array)
     good = finite if not score or finite.all() else finite | np.isneginf(array)
     if not good.all():
-        at = first(~good)
+        at = first_row(~good)
         needed = (
             "score must be a finite number, or -inf for the lowest"
             if score
@@ -367,7 +371,7 @@ def _first_text(column: pa.Array) -> tuple[int, str]:
     return 0, f"{values[0]!r} as text" if values else "nothing"
 
 
-def first(mask: ArrayLike) -> int:
+def first_row(mask: ArrayLike) -> int:
     """The first row where the mask is true, counted from 1 as in errors."""
     return int(np.argmax(np.asarray(mask))) + 1
 
@@ -377,7 +381,7 @@ def flags(where: str, name: str, column: pa.Array) -> NDArray[np.bool_]:
     array = numbers(where, name, column)
     bad = (array != 0) & (array != 1)
     if bad.any():
-        at = first(bad)
+        at = first_row(bad)
         raise InputError(
             f"{where}: column '{name}' must be true/false or 0/1, but row {at} "
             f"holds {array[at - 1]:g}."
@@ -388,7 +392,9 @@ def flags(where: str, name: str, column: pa.Array) -> NDArray[np.bool_]:
 def codes(where: str, name: str, column: pa.Array) -> tuple[Ints, pa.Array]:
     """Number labels by first appearance: ``codes [rows]`` and ``labels``; none may be missing."""
     if column.null_count:
-        raise InputError(f"{where}: column '{name}' is missing in row {first(column.is_null())}.")
+        raise InputError(
+            f"{where}: column '{name}' is missing in row {first_row(column.is_null())}."
+        )
     if pa.types.is_nested(column.type) or pa.types.is_null(column.type):
         raise InputError(
             f"{where}: column '{name}' must hold one text or number per row, not {column.type}."

@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from toptail.errors import InputError, refusing
 from toptail.io.files import atomic, sha256
 from toptail.io.tables import as_table, check_names, file_format, plain, read_table, write_table
-from toptail.pools.columns import FILL_IN, called, codes, first_repeat, numbers, play
+from toptail.pools.columns import (
+    MISSING_ENTRY,
+    codes,
+    columns_by_role,
+    first_repeat,
+    numbers,
+    other_names,
+)
 from toptail.pools.read import COLUMNS, UNUSABLE, check_design, check_unnamed, per_query_labels
 from toptail.pools.scored import Container, ScoredPools, named, queries
 from toptail.stats.best_of_k import Floats, Ints
@@ -26,7 +33,7 @@ _COLUMNS = ("query", "selector", "replicate", "value", "key", "cluster", "group"
 
 
 class PickColumns(TypedDict, total=False):
-    """Which columns of a table of picks play which part; by default those of that name.
+    """Which columns of a table of picks have which role; by default those of that name.
 
     ``values`` names the column of values, as for a table of candidates; its name is 'value'.
     """
@@ -69,7 +76,7 @@ class JudgedPicks(Container):
     sha256: str | None = None
     """Content hash of the file they came from."""
     called: Mapping[str, str] = field(default_factory=dict)
-    """Part (``group``, ``cluster``, ...) -> its column, where that has another name."""
+    """Role (``group``, ``cluster``, ...) -> its column, where that has another name."""
 
     @classmethod
     def from_arrow(
@@ -88,9 +95,9 @@ class JudgedPicks(Container):
             for part, name in columns.items()
             if name is not None
         }
-        parts = play(source, table.column_names, named)
+        parts = columns_by_role(source, table.column_names, named)
         table = table.select(list(parts.values())).rename_columns(list(parts))
-        own = {name: name for name in _COLUMNS} | called(named)
+        own = {name: name for name in _COLUMNS} | other_names(named)
         for name in ("query", "selector", "value"):
             if name not in table.column_names:
                 raise InputError(
@@ -108,7 +115,7 @@ class JudgedPicks(Container):
             if {name, "p_judged"} <= set(data)
         }
         check_design(source, own["p_judged"], design)
-        missing = "" if design else FILL_IN
+        missing = "" if design else MISSING_ENTRY
         value = numbers(source, own["value"], data["value"], missing=missing)
         replicate = data.get("replicate", pa.array(np.zeros(len(value), dtype=np.int64)))
         _check_once(source, query_at, selector_at, replicate, len(selector))
@@ -128,7 +135,7 @@ class JudgedPicks(Container):
             key=data.get("key"),
             design=design,
             source=source,
-            called=called(named),
+            called=other_names(named),
             **per_query,
         )
 
@@ -136,7 +143,7 @@ class JudgedPicks(Container):
     def read(cls, path: str | PathLike[str], **columns: Unpack[PickColumns]) -> JudgedPicks:
         """Picks from a Parquet, CSV, JSON, JSON Lines or Arrow file, with its hash.
 
-        ``columns`` name the parts of the table as in :meth:`from_arrow`.
+        ``columns`` name the columns as in :meth:`from_arrow`.
         """
         where = Path(path)
         with refusing(where, UNUSABLE, COLUMNS):

@@ -32,26 +32,26 @@ from toptail.io.tables import (
 )
 from toptail.pools.columns import (
     DESIGN,
+    MISSING_VALUE,
     RESERVED,
-    UNSAID,
     Columns,
     Roles,
-    called,
+    as_list,
     check_complete,
     check_present,
     choose,
     codes,
+    column_names,
     find_roles,
-    first,
     first_repeat,
+    first_row,
     flags,
     holds_numbers,
     is_list,
-    lacks,
-    listed,
+    missing_columns,
     mostly_numbers,
     numbers,
-    parts,
+    other_names,
 )
 from toptail.pools.scored import ScoredPools
 from toptail.stats.best_of_k import Floats, Ints
@@ -89,7 +89,7 @@ def to_pools(
 
 def _chosen(pools: ScoredPools, columns: Columns) -> ScoredPools:
     check_unnamed(pools.source, "pools", columns, besides=("scores", "values", "further", "partly"))
-    scores = listed(columns.get("scores"))
+    scores = as_list(columns.get("scores"))
     if scores is None:
         return pools
     chosen = choose(pools.source, scores, list(pools.scores), "score")
@@ -131,21 +131,22 @@ _LEAST_ROWS: Final = 10
 """With fewer rows, whole numbers that are in order or all different are no evidence."""
 
 
-def by_look(roles: Roles, texts: Collection[str]) -> dict[str, str]:
-    """Reasons why columns are no scores by name or type; none where scores were named.
+def not_scores_by_look(roles: Roles, texts: Collection[str]) -> dict[str, str]:
+    """Reasons why columns were not taken as scores, by column: their name or their type.
 
-    ``texts`` are columns with the type text in the file, although they hold numbers.
+    ``texts`` are columns with the type text in the file, although they hold numbers. Empty where
+    the caller named the scores.
     """
     if not roles.guessed:
         return {}
     as_text = dict.fromkeys(texts, "text, though most entries are numbers")
-    return {name: why for name, why in as_text.items() if name in roles.scores} | by_name(
-        roles.scores
-    )
+    return {
+        name: why for name, why in as_text.items() if name in roles.scores
+    } | not_scores_by_name(roles.scores)
 
 
-def by_name(names: Iterable[str]) -> dict[str, str]:
-    """Reasons why columns are no scores by their names."""
+def not_scores_by_name(names: Iterable[str]) -> dict[str, str]:
+    """Reasons why columns were not taken as scores, for those whose names say so."""
     looks = {name: _name_of(name) for name in names}
     return {name: f"named like {look}" for name, look in looks.items() if look}
 
@@ -181,8 +182,8 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def by_content(column: NDArray[np.generic], query: Ints, queries: int) -> str | None:
-    """The reason why a column's numbers are no scores; None where they may be.
+def not_a_score(column: NDArray[np.generic], query: Ints, queries: int) -> str | None:
+    """Why a column of numbers is no score, such as a counter; None where it may be one.
 
     ``column [rows]`` is in the order of the table, ``query [rows]`` numbers the queries.
     """
@@ -206,8 +207,8 @@ def _counts_on(column: NDArray[np.generic]) -> bool:
     return column[0] in (0, 1) and np.array_equal(column, np.arange(column.size) + column[0])
 
 
-def without(where: str, roles: Roles, skipped: dict[str, str]) -> Roles:
-    """The roles without the skipped columns; an :class:`InputError` where no score remains."""
+def without_skipped(where: str, roles: Roles, skipped: dict[str, str]) -> Roles:
+    """The roles without skipped columns; an :class:`InputError` where no score is left."""
     scores = [name for name in roles.scores if name not in skipped]
     if not scores:
         name, why = next(iter(skipped.items()))
@@ -224,7 +225,7 @@ def check_design(where: str, name: str, design: Mapping[str, Floats]) -> None:
         column = design.get(part, np.empty(0))
         bad = (column <= 0) | (column > 1) if part == "p_judged" else (column < 0) | (column > 1)
         if bad.any():
-            at = first(bad)
+            at = first_row(bad)
             raise InputError(
                 f"{where}: column '{name if part == 'p_judged' else part}' holds "
                 f"{column[at - 1]:g} in row {at}; a chance lies above 0 and is at most 1, since "
@@ -250,7 +251,7 @@ def _needed(path: Path, columns: Columns) -> list[str] | None:
     schema = read_schema(path)
     if schema is None or len(set(schema.names)) < len(schema.names):
         return None
-    names = parts(str(path), schema.names, columns)
+    names = column_names(str(path), schema.names, columns)
     roles = roles_of(str(path), renamed(schema.empty_table(), names).schema, columns)
     used = (*roles.scores, *roles.values, *roles.further, *RESERVED, *DESIGN)
     wanted = {names[name] for name in used if name in names}
@@ -260,14 +261,14 @@ def _needed(path: Path, columns: Columns) -> list[str] | None:
 
 
 def renamed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
-    """The table with the new names of :func:`toptail.pools.columns.parts`."""
+    """The table with the new names of :func:`toptail.pools.columns.column_names`."""
     result = table.select(list(names.values())).rename_columns(list(names))
     return result.replace_schema_metadata(table.schema.metadata)
 
 
-def own_names(columns: Columns) -> dict[str, str]:
-    """Part -> column, for the parts whose column has another name."""
-    return called({part: columns.get(part) for part in RESERVED})
+def table_names(columns: Columns) -> dict[str, str]:
+    """Role -> column, for the roles whose column has another name."""
+    return other_names({part: columns.get(part) for part in RESERVED})
 
 
 def roles_of(
@@ -289,11 +290,11 @@ def _find(
 ) -> Roles:
     """The roles that the caller names, else those in the metadata, else those found by name."""
     stored = stored_roles(where, metadata)
-    scores, values = listed(columns.get("scores")), listed(columns.get("values"))
+    scores, values = as_list(columns.get("scores")), as_list(columns.get("values"))
     roles = find_roles(
         *(where, numeric, scores or stored.get("scores"), values or stored.get("values")),
         partly=columns.get("partly", False),
-        own=own_names(columns),
+        own=table_names(columns),
         needs_query=needs_query,
     )
     further = dict.fromkeys((*columns.get("further", ()), *stored.get("further", ())))
@@ -308,28 +309,28 @@ def pools_from_table(
     A text column of numbers is text in a ``typed`` table; in a CSV, it is a score with a typo.
     """
     check_names(where, table.column_names)
-    own = OwnNames(own_names(columns))
-    table = renamed(table, parts(where, table.column_names, columns))
+    own = TableNames(table_names(columns))
+    table = renamed(table, column_names(where, table.column_names, columns))
     if table.num_rows == 0:
         raise InputError(f"{where}: the table has no rows.")
     texts = frozenset(n for n in table.column_names if mostly_numbers(table[n]))
     roles = roles_of(where, table.schema, columns, texts)
-    skipped = by_look(roles, texts if typed else ())
-    roles = without(where, roles, skipped)
+    skipped = not_scores_by_look(roles, texts if typed else ())
+    roles = without_skipped(where, roles, skipped)
     lists = [n for n in (*roles.scores, *roles.values) if is_list(table.schema.field(n).type)]
     if lists:
-        table = explode(table, roles, where, own)
+        table = one_row_per_candidate(table, roles, where, own)
     else:
         check_query(where, table.column_names, own)
     data = {name: plain(table[name]) for name in table.column_names}
     query_code, query = codes(where, own["query"], data["query"])
     if roles.guessed:
         skipped |= _by_content({n: data[n] for n in roles.scores}, query_code, len(query))
-        roles = without(where, roles, skipped)
+        roles = without_skipped(where, roles, skipped)
     # Columns are checked in the order of the file, so that errors name its rows.
     check_complete(where, {name: data[name] for name in roles.scores})
     scores = {name: numbers(where, name, data[name], score=True) for name in roles.scores}
-    missing = "" if columns.get("partly") or "p_judged" in data else UNSAID
+    missing = "" if columns.get("partly") or "p_judged" in data else MISSING_VALUE
     values = {name: numbers(where, name, data[name], missing=missing) for name in roles.values}
     values = values or {"value": np.full(table.num_rows, np.nan)}
     length = None if lists else length_of(table.schema, roles)
@@ -386,23 +387,23 @@ def _lengths(column: pa.Array) -> Floats:
     return np.asarray(counts.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
 
 
-def check_query(where: str, names: list[str], own: OwnNames) -> None:
+def check_query(where: str, names: list[str], own: TableNames) -> None:
     """Raise :class:`InputError` without a query column."""
     if "query" not in names:
-        raise InputError(f"{where}: {lacks(('query',), [own[name] for name in names])}.")
+        raise InputError(f"{where}: {missing_columns(('query',), [own[name] for name in names])}.")
 
 
-class OwnNames(dict[str, str]):
-    """Part -> the table's name of its column; any other name maps to itself."""
+class TableNames(dict[str, str]):
+    """Role (``query``, ``group``, ...) -> the table's name for it; others map to themselves."""
 
     def __missing__(self, name: str) -> str:
         return name
 
 
 def _by_content(columns: Mapping[str, pa.Array], query: Ints, queries: int) -> dict[str, str]:
-    """Reasons why number columns are no scores, by column."""
+    """Reasons why columns of whole numbers were not taken as scores, by column."""
     whole = {n: c.to_numpy() for n, c in columns.items() if _is_whole(c)}
-    found = {name: by_content(column, query, queries) for name, column in whole.items()}
+    found = {name: not_a_score(column, query, queries) for name, column in whole.items()}
     return {name: why for name, why in found.items() if why}
 
 
@@ -410,12 +411,12 @@ def _is_whole(column: pa.Array) -> bool:
     return bool(pa.types.is_integer(column.type)) and not column.null_count
 
 
-def explode(
-    table: pa.Table, roles: Roles, where: str, own: OwnNames, first_row: int = 0
+def one_row_per_candidate(
+    table: pa.Table, roles: Roles, where: str, own: TableNames, start: int = 0
 ) -> pa.Table:
     """Turn one row with lists per query into one row per candidate.
 
-    Queries without labels are numbered from ``first_row``, the first row of a piece of a table.
+    Queries without labels are numbered from ``start``, the first row of a piece of a table.
     """
     data = [*roles.scores, *roles.values]
     lists = {
@@ -434,11 +435,11 @@ def explode(
     for name, array in lists.items():
         if array.null_count:
             raise InputError(
-                f"{where}: the list '{own[name]}' is missing in row {first(array.is_null())}."
+                f"{where}: the list '{own[name]}' is missing in row {first_row(array.is_null())}."
             )
         length = np.asarray(pc.list_value_length(array)).astype(np.int64)
         if lengths is not None and not np.array_equal(length, lengths):
-            at = first(length != lengths)
+            at = first_row(length != lengths)
             raise InputError(
                 f"{where}: in row {at} the list '{own[name]}' has {length[at - 1]} entries "
                 f"but '{first_list}' has {lengths[at - 1]}."
@@ -447,11 +448,11 @@ def explode(
     assert lengths is not None
     if (lengths == 0).any():
         raise InputError(
-            f"{where}: the lists in row {first(lengths == 0)} are empty; drop the row."
+            f"{where}: the lists in row {first_row(lengths == 0)} are empty; drop the row."
         )
     parent = pa.array(np.repeat(np.arange(table.num_rows), lengths))
     if "query" not in table.column_names:
-        table = table.append_column("query", pa.array(np.arange(table.num_rows) + first_row))
+        table = table.append_column("query", pa.array(np.arange(table.num_rows) + start))
     query = plain(table["query"])
     if len(query.unique()) != len(query):
         raise InputError(f"{where}: '{own['query']}' names the same query in two rows of lists.")
@@ -475,23 +476,20 @@ def check_unique(where: str, name: str, query_code: Ints, candidate: pa.Array) -
 
 
 def per_query_labels(
-    where: str,
-    part: str,
-    own: Mapping[str, str],
-    column: pa.Array,
-    query_code: Ints,
-    queries: int,
+    where: str, part: str, own: Mapping[str, str], column: pa.Array, query_code: Ints, queries: int
 ) -> pa.Array:
     """The label of each query, which must be the same in all of its rows."""
     code, _ = codes(where, own[part], column)
-    first_row = np.full(queries, -1, dtype=np.int64)
-    first_row[query_code[::-1]] = np.arange(code.size - 1, -1, -1)
-    differs = code != code[first_row][query_code]
-    check_same(where, part, own, differs)
-    return column.take(pa.array(first_row))
+    first = np.full(queries, -1, dtype=np.int64)
+    first[query_code[::-1]] = np.arange(code.size - 1, -1, -1)
+    differs = code != code[first][query_code]
+    check_same_label(where, part, own, differs)
+    return column.take(pa.array(first))
 
 
-def check_same(where: str, part: str, own: Mapping[str, str], differs: NDArray[np.bool_]) -> None:
+def check_same_label(
+    where: str, part: str, own: Mapping[str, str], differs: NDArray[np.bool_]
+) -> None:
     """Raise :class:`InputError` where a row differs from the label of its query's first row."""
     if not differs.any():
         return
@@ -500,7 +498,7 @@ def check_same(where: str, part: str, own: Mapping[str, str], differs: NDArray[n
     drop = f"leave out {option(part)}" if name != part else f"rename '{name}'"
     raise InputError(
         f"{where}: column '{name}' must be the same for all candidates of a query, but changes in "
-        f"row {first(differs)}. If each {name} has its own pool at the same {query}, make one "
+        f"row {first_row(differs)}. If each {name} has its own pool at the same {query}, make one "
         f"column of both, as pandas does with {pool}, and give {option('query', 'pool')} and "
         f"{option('cluster', query)}; or {drop}."
     )
@@ -512,7 +510,7 @@ def _dense_flags(
     """The support as booleans ``[queries, candidates]``."""
     if "support" not in dense or "support" in (*roles.scores, *roles.further):
         return None
-    array, name = dense["support"], OwnNames(own_names(columns))["support"]
+    array, name = dense["support"], TableNames(table_names(columns))["support"]
     return flags(where, name, pa.array(array.reshape(-1))).reshape(array.shape)
 
 
@@ -522,18 +520,18 @@ def pools_from_arrays(
     """Pools from named arrays: 2-D ones are columns, with the naming rules of tables."""
     stored = "".join(map(str, arrays["toptail"].reshape(-1))) if "toptail" in arrays else None
     present = [name for name in arrays if name != "toptail"]
-    named = {new: arrays[old] for new, old in parts(where, present, columns).items()}
+    named = {new: arrays[old] for new, old in column_names(where, present, columns).items()}
     dense = {name: a for name, a in named.items() if a.ndim == 2}
     numeric = {name: a.dtype.kind in "fiu" for name, a in dense.items()}
     roles = _find(where, numeric, columns, stored)
     skipped = {}
     if roles.guessed:
-        skipped = by_name(roles.scores)
+        skipped = not_scores_by_name(roles.scores)
         for name in (name for name in roles.scores if name not in skipped):
             m, n = dense[name].shape
-            why = by_content(dense[name].reshape(-1), np.repeat(np.arange(m), n), m)
+            why = not_a_score(dense[name].reshape(-1), np.repeat(np.arange(m), n), m)
             skipped |= {name: why} if why else {}
-        roles = without(where, roles, skipped)
+        roles = without_skipped(where, roles, skipped)
     scores, values = ({n: dense[n] for n in names} for names in (roles.scores, roles.values))
     pools = ScoredPools.from_arrays(
         scores,
@@ -547,7 +545,7 @@ def pools_from_arrays(
         group=named.get("group"),
         size=named.get("size"),
         source=where,
-        called=own_names(columns),
+        called=table_names(columns),
     )
     check_design(where, pools.called.get("p_judged", "p_judged"), pools.design)
     return replace(pools, skipped=skipped)

@@ -17,7 +17,7 @@ from toptail.io.arrays import write_arrays
 from toptail.io.files import atomic
 from toptail.io.tables import as_table, file_format, roles_text, with_roles, write_table
 from toptail.pools.columns import (
-    UNSAID,
+    MISSING_VALUE,
     Columns,
     check_complete,
     check_finite,
@@ -165,7 +165,7 @@ class ScoredPools(Container):
     sha256: str | None = None
     """Content hash of the file they came from."""
     called: Mapping[str, str] = field(default_factory=dict)
-    """Part (``group``, ``cluster``, ...) -> its column, where that has another name."""
+    """Role (``group``, ``cluster``, ...) -> its column, where that has another name."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Number columns that were not taken as scores -> the reason."""
     lengths: Mapping[str, Floats] = field(default_factory=dict)
@@ -322,7 +322,7 @@ class ScoredPools(Container):
             ``[queries]``: how many of a row's entries count where pools differ in size; the
             rest is padding.
         source, called
-            Names of the arrays in errors, and of those that play a part (:attr:`called`).
+            Names of the arrays in errors, and of those with a role (:attr:`called`).
         """
         own = dict(called or {})
         scored = scores if isinstance(scores, Mapping) else {"score": scores}
@@ -354,7 +354,9 @@ class ScoredPools(Container):
                 known = np.where(np.isnan(column), 0.0, column) if blank else column
                 if not score and np.isnan(known).any():
                     at = int(np.argmax(np.isnan(known))) + 1
-                    raise InputError(f"{source}: '{name}' has no value in entry {at}; {UNSAID}.")
+                    raise InputError(
+                        f"{source}: '{name}' has no value in entry {at}; {MISSING_VALUE}."
+                    )
                 check_finite(source, name, known, row="entry", score=score)
             return result
 
@@ -408,7 +410,7 @@ class ScoredPools(Container):
             The name of the table in records and errors.
         columns
             ``query``, ``candidate``, ``support``, ``cluster``, ``group``, ``scores``,
-            ``values``: which columns play which part, where they are not found by name.
+            ``values``: which columns have which role, where they are not found by name.
         """
         from toptail.pools.read import pools_from_table
 
@@ -418,7 +420,7 @@ class ScoredPools(Container):
     def read(cls, path: str | PathLike[str], **columns: Unpack[Columns]) -> ScoredPools:
         """Pools from a Parquet, CSV, JSON, JSON Lines, Arrow or npz file, with its hash.
 
-        ``columns`` name the parts of the table as in :meth:`from_arrow`.
+        ``columns`` name the columns as in :meth:`from_arrow`.
         """
         from toptail.pools.read import read_pools
 

@@ -24,30 +24,30 @@ from toptail.io.files import temporary
 from toptail.io.partitioned import PartitionedTable, open_partitioned
 from toptail.io.tables import plain
 from toptail.pools.columns import (
-    UNSAID,
+    MISSING_VALUE,
     Columns,
     Roles,
     check_present,
     codes,
+    column_names,
     flags,
     group_seeds,
     is_list,
     mostly_numbers,
     numbers,
-    parts,
 )
 from toptail.pools.read import (
-    OwnNames,
-    by_look,
+    TableNames,
     check_query,
-    check_same,
+    check_same_label,
     check_unique,
-    explode,
-    own_names,
+    not_scores_by_look,
+    one_row_per_candidate,
     pools_from_table,
     renamed,
     roles_of,
-    without,
+    table_names,
+    without_skipped,
 )
 from toptail.pools.scored import ScoredPools, segments
 from toptail.stats.best_of_k import Floats, Ints
@@ -72,7 +72,7 @@ class Scratch:
 
 
 @dataclass(frozen=True, eq=False)
-class Survey:
+class TableLayout:
     """A partitioned table and the roles of its columns."""
 
     table: PartitionedTable
@@ -81,8 +81,8 @@ class Survey:
     """New name of a column -> its name in the files."""
     roles: Roles
     """Scores and values."""
-    own: OwnNames
-    """Part -> the table's name of its column."""
+    own: TableNames
+    """Role -> the table's name of its column."""
     lists: bool
     """Whether a row is a query with lists."""
 
@@ -98,12 +98,12 @@ class Survey:
                 values = [n for n in self.roles.values if n in used]
                 further = tuple(n for n in self.roles.further if n in used)
                 roles = Roles(scores, values, further=further)
-                table = explode(table, roles, where, self.own, row)
+                table = one_row_per_candidate(table, roles, where, self.own, row)
             yield where, table
 
 
-class Numbered:
-    """Labels of all pieces, numbered by first appearance."""
+class LabelCodes:
+    """Numbers for labels that come in pieces, by first appearance."""
 
     def __init__(self) -> None:
         self.labels: dict[Any, int] = {}
@@ -127,10 +127,10 @@ class Numbered:
 
 
 @dataclass(frozen=True, eq=False)
-class SurveyedQueries:
+class QueryLabels:
     """The queries of a table."""
 
-    query: Numbered
+    query: LabelCodes
     """Their labels, by first appearance."""
     sizes: Ints
     """Candidates of each."""
@@ -140,10 +140,10 @@ class SurveyedQueries:
     """The label of each query for ``cluster`` and ``group``, where the table has them."""
 
 
-def surveyed(survey: Survey) -> SurveyedQueries:
+def read_labels(survey: TableLayout) -> QueryLabels:
     """Read the labels of a table in one pass."""
-    queries, sizes = Numbered(), _Growing(0)
-    per_query = {name: (Numbered(), _Growing(-1)) for name in ("cluster", "group")}
+    queries, sizes = LabelCodes(), _GrowingArray(0)
+    per_query = {name: (LabelCodes(), _GrowingArray(-1)) for name in ("cluster", "group")}
     per_query = {name: both for name, both in per_query.items() if name in survey.names}
     ordered, last, tail = True, 0, None
     own = survey.own
@@ -157,16 +157,16 @@ def surveyed(survey: Survey) -> SurveyedQueries:
             mine = numbered.codes(where, own[name], data[name])
             _check_same(where, name, own, label.upto(len(queries.labels)), code, mine)
         if "candidate" in data and ordered:
-            tail = _checked(where, own["candidate"], code, data["candidate"], tail)
+            tail = _check_candidates(where, own["candidate"], code, data["candidate"], tail)
     n = len(queries.labels)
     labels = {
         name: numbered.array.take(pa.array(label.upto(n)))
         for name, (numbered, label) in per_query.items()
     }
-    return SurveyedQueries(queries, sizes.upto(n), ordered, labels)
+    return QueryLabels(queries, sizes.upto(n), ordered, labels)
 
 
-class _Growing:
+class _GrowingArray:
     """An array of integers that can grow."""
 
     def __init__(self, fill: int) -> None:
@@ -180,29 +180,30 @@ class _Growing:
         return self._room[:n]
 
 
-def _check_same(where: str, part: str, own: OwnNames, label: Ints, code: Ints, mine: Ints) -> None:
+def _check_same(
+    where: str, part: str, own: TableNames, label: Ints, code: Ints, mine: Ints
+) -> None:
     """Store the label of new queries; raise :class:`InputError` where a query has two."""
     new, at = np.unique(code, return_index=True)
     label[new] = np.where(label[new] < 0, mine[at], label[new])
-    check_same(where, part, own, label[code] != mine)
+    check_same_label(where, part, own, label[code] != mine)
 
 
 Tail = tuple[Ints, pa.Array]
 
 
-def _checked(where: str, name: str, code: Ints, candidate: pa.Array, tail: Tail | None) -> Tail:
+def _check_candidates(
+    where: str, name: str, code: Ints, candidate: pa.Array, tail: Tail | None
+) -> Tail:
     """Check that candidates are unique; return those of the last query for the next piece."""
     if tail is not None:
-        code, candidate = (
-            np.concatenate([tail[0], code]),
-            pa.concat_arrays([tail[1], candidate]),
-        )
+        code, candidate = (np.concatenate([tail[0], code]), pa.concat_arrays([tail[1], candidate]))
     check_unique(where, name, code, candidate)
     start = int(np.searchsorted(code, code[-1]))
     return code[start:], candidate[start:]
 
 
-def by_query(survey: Survey, found: SurveyedQueries) -> tuple[Scratch, PartitionedTable]:
+def sort_by_query(survey: TableLayout, found: QueryLabels) -> tuple[Scratch, PartitionedTable]:
     """Sort the table by query into files of a temporary folder.
 
     Rows are first distributed to files by ranges of queries; then each file, which fits in memory,
@@ -211,15 +212,15 @@ def by_query(survey: Survey, found: SurveyedQueries) -> tuple[Scratch, Partition
     columns = (*survey.roles.scores, *survey.roles.values)
     rows = int(found.sizes.sum())
     scratch = Scratch()
-    _check_room(scratch.path, survey.table.where, 8 * rows * (len(columns) + 2))
+    _check_disk_space(scratch.path, survey.table.where, 8 * rows * (len(columns) + 2))
     part = (np.cumsum(found.sizes) - found.sizes) // max(_PART, -(-rows // _MOST_PARTS))
-    dealt = _dealt(survey, found, part, scratch.path)
+    dealt = _distribute(survey, found, part, scratch.path)
     for path in dealt:
         _sort(path, survey)
     return scratch, open_partitioned(scratch.path)
 
 
-def _check_room(place: Path, where: str, need: int) -> None:
+def _check_disk_space(place: Path, where: str, need: int) -> None:
     free = shutil.disk_usage(place).free
     if free < need:
         raise NotDoneError(
@@ -229,7 +230,7 @@ def _check_room(place: Path, where: str, need: int) -> None:
         )
 
 
-def _dealt(survey: Survey, found: SurveyedQueries, part: Ints, place: Path) -> list[Path]:
+def _distribute(survey: TableLayout, found: QueryLabels, part: Ints, place: Path) -> list[Path]:
     """Write the rows of each range of queries to a file, in the order of the table."""
     paths = [place / f"{at:04}.arrow" for at in range(int(part[-1]) + 1)]
     scores, values, _, further = survey.roles
@@ -243,7 +244,7 @@ def _dealt(survey: Survey, found: SurveyedQueries, part: Ints, place: Path) -> l
                 {name: check_present(where, name, data[name]) for name in further}
                 | {_CODE: code}
                 | {name: numbers(where, name, data[name], score=True) for name in scores}
-                | {name: numbers(where, name, data[name], missing=UNSAID) for name in values}
+                | {name: numbers(where, name, data[name], missing=MISSING_VALUE) for name in values}
                 | (
                     {"support": flags(where, survey.own["support"], data["support"])}
                     if "support" in data and "support" not in further
@@ -263,7 +264,7 @@ def _dealt(survey: Survey, found: SurveyedQueries, part: Ints, place: Path) -> l
     return paths
 
 
-def _sort(path: Path, survey: Survey) -> None:
+def _sort(path: Path, survey: TableLayout) -> None:
     """Replace a file by one that is sorted by query."""
     with pa.ipc.open_stream(str(path)) as stream:
         table = stream.read_all()
@@ -335,17 +336,14 @@ class StreamedPools(ScoredPools):
 
     @property
     def in_process(self) -> bool:
-        """Whether :meth:`over` works in this process."""
         return self.mapped is map
 
     @property
     def supported(self) -> bool:
-        """Whether there is a support column."""
         return "support" in self.names and "support" not in self.further
 
     @property
     def constant_scorers(self) -> list[str]:
-        """Scorers that give all candidates of a query the same score, at every query."""
 
         def constant(at: slice) -> set[str]:
             starts = self.offsets[at] - self.offsets[at.start]
@@ -357,12 +355,10 @@ class StreamedPools(ScoredPools):
         return [n for n, seeds in self.scorers.items() if found.issuperset(seeds.values())]
 
     def over(self, work: Callable[[slice], T]) -> Iterator[tuple[slice, T]]:
-        """Each of the segments with the result of ``work``, in order."""
         cut = segments(self.sizes)
         return zip(cut, self.mapped(work, cut), strict=True)
 
     def select(self, keep: NDArray[np.bool_]) -> StreamedPools:
-        """The queries where ``keep [queries]`` is true, in order."""
         mask = pa.array(keep)
         return replace(
             self,
@@ -374,7 +370,6 @@ class StreamedPools(ScoredPools):
         )
 
     def scores_at(self, at: slice, names: Iterable[str]) -> dict[str, Floats]:
-        """Score columns of consecutive queries, read and checked."""
 
         def read(where: str, name: str, column: pa.Array) -> Floats:
             return numbers(where, name, column, score=True)
@@ -382,16 +377,16 @@ class StreamedPools(ScoredPools):
         return self._read(at, list(names), read, np.float64)
 
     def values_at(self, at: slice, names: Iterable[str]) -> dict[str, Floats]:
-        """Value columns of consecutive queries, read and checked."""
+        advice = (
+            f"{MISSING_VALUE}; a table this large is audited only where every candidate was judged"
+        )
 
         def read(where: str, name: str, column: pa.Array) -> Floats:
-            return numbers(where, name, column, missing=f"{UNSAID}; a table this large is audited "
-                           "only where every candidate was judged")  # fmt: skip
+            return numbers(where, name, column, missing=advice)
 
         return self._read(at, list(names), read, np.float64)
 
     def support_at(self, at: slice) -> NDArray[np.bool_] | None:
-        """Which candidates of consecutive queries are on the data support."""
         if not self.supported:
             return None
         return self._read(at, ["support"], flags, np.bool_)["support"]
@@ -449,7 +444,7 @@ def partitioned_pools(
 ) -> ScoredPools:
     """Pools of a partitioned table; with ``stream``, a large one stays on disk."""
     head = next(table.batches(table.schema.names, 0, 1_000))[2]
-    names = parts(table.where, table.schema.names, columns)
+    names = column_names(table.where, table.schema.names, columns)
     first = renamed(head.replace_schema_metadata(table.schema.metadata), names)
     texts = frozenset(n for n in first.column_names if mostly_numbers(first[n]))
     roles = roles_of(table.where, first.schema, columns, texts)
@@ -468,19 +463,19 @@ def _streamed(
     first: pa.Table,
     mapped: Mapped,
 ) -> StreamedPools:
-    where, own = table.where, OwnNames(own_names(columns))
+    where, own = table.where, TableNames(table_names(columns))
     texts = [name for name in roles.scores if mostly_numbers(first[name])]
-    skipped = by_look(roles, texts)
-    roles = without(where, roles, skipped)
+    skipped = not_scores_by_look(roles, texts)
+    roles = without_skipped(where, roles, skipped)
     _check_streamable(where, roles, first)
     lists = any(is_list(first.schema.field(n).type) for n in (*roles.scores, *roles.values))
     if not lists:
         check_query(where, first.column_names, own)
-    survey = Survey(table, names, roles, own, lists)
-    found = surveyed(survey)
+    survey = TableLayout(table, names, roles, own, lists)
+    found = read_labels(survey)
     made: dict[str, Any] = {"table": table, "names": names}
     if lists or not found.ordered:
-        scratch, ordered = by_query(survey, found)
+        scratch, ordered = sort_by_query(survey, found)
         made = {"table": ordered, "names": {n: n for n in ordered.schema.names}, "scratch": scratch}
     return StreamedPools(
         **made,

@@ -13,7 +13,7 @@ from toptail.audit.settings import Settings
 from toptail.errors import InputError, check_not_negative, check_share, check_whole, option
 from toptail.judging.values import Judgement, judged_pools
 from toptail.pools import Block, ScoredPools
-from toptail.pools.columns import meant, numbers
+from toptail.pools.columns import did_you_mean, numbers
 from toptail.select.base import Pool
 from toptail.select.candidates import ANSWER, answer_codes
 from toptail.stats.best_of_k import Floats, Ints
@@ -161,7 +161,7 @@ def _filter(pools: ScoredPools, name: str) -> Floats:
         known = list(dict.fromkeys([*pools.scores, *pools.further, *pools.skipped]))
         raise InputError(
             f"{pools.source}: there is no column '{name}' to filter by; columns of numbers are "
-            f"{', '.join(known)}{meant(name, known)}."
+            f"{', '.join(known)}{did_you_mean(name, known)}."
         )
     return numbers(pools.source, name, pools.further[name], score=True)
 

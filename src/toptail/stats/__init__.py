@@ -8,14 +8,7 @@ from toptail.stats.best_of_k import (
     selection_weights,
     split_oracle,
 )
-from toptail.stats.ends import (
-    Shares,
-    Unseen,
-    extreme_weights,
-    rare_share,
-    shares,
-    unseen_cluster,
-)
+from toptail.stats.ends import Shares, Unseen, extreme_weights, rare_share, shares, unseen_cluster
 from toptail.stats.rank import (
     auc,
     decile_gap,

@@ -281,15 +281,12 @@ class WidenedShares(Shares):
     """The same shares, where the headroom counts a query that was not drawn."""
 
     def low(self, tail: float) -> Floats:
-        """Lower ends of one-sided error ``tail``."""
         return np.minimum(super().low(tail), self.missed.low(tail))
 
     def high(self, tail: float) -> Floats:
-        """Upper ends of one-sided error ``tail``."""
         return np.maximum(super().high(tail), self.missed.high(tail))
 
     def simultaneous_high(self, error: float, tail: float) -> tuple[Floats, Floats]:
-        """Upper ends that hold together with this error, and the risk ``[1]`` of each alone."""
         high, risk = super().simultaneous_high(error, tail)
         other, its_risk = self.missed.simultaneous_high(error, tail)
         return np.maximum(high, other), np.minimum(risk, its_risk)
