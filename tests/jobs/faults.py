@@ -29,7 +29,7 @@ from tests.programs import program_of
 from toptail.errors import Exit
 from validation.scale import write_table
 
-SIZES = {"batch_size": "16", "hidden": "8", "depth": "1", "embed_dim": "4"}
+SIZES = "batch_size=16,hidden=8,depth=1,embed_dim=4"
 TASKS = ("pointmaze-medium-navigate-v0", "pointmaze-large-navigate-v0")
 ALL = ("grid", "study", "audit")
 _QUIET = re.compile(rb"IDLE|Agent")
@@ -120,16 +120,14 @@ def commands(kind: str, folder: Path, millions: int) -> list[tuple[str, ...]]:
         return [
             ("train", "--task", str(task), "--steps", "200", "--seeds", "42,43",
              "--checkpoint-every", "50", "--critics", "raw,cosine,tdq,hybrid",
-             "--set", ",".join(f"{name}={size}" for name, size in SIZES.items()),
-             "--set", f"log_every=50,ensemble=2,layer_norm={norm}",
+             "--set", SIZES, "--set", f"log_every=50,ensemble=2,layer_norm={norm}",
              "--out", f"{{out}}/layer-norm-{norm}")
             for task in tasks
             for norm in ("on", "off")
         ]  # fmt: skip
-    sizes = [word for name, x in SIZES.items() for word in (f"--{name.replace('_', '-')}", x)]
     return [("study", "selection", "--task", str(tasks[0]), "--train", "--steps", "50",
-             "--diffusion-steps", "50", *sizes, "--seeds", "42,43", "--reference-seeds", "101,102",
-             "--per-group", "9",
+             "--diffusion-steps", "50", "--set", SIZES, "--seeds", "42,43",
+             "--reference-seeds", "101,102", "--per-group", "9",
              "--pool-count", "1", "--pool-size", "32", "--runs", "{out}/runs",
              "--out", "{out}/selection")]  # fmt: skip
 

@@ -15,7 +15,7 @@ from tests.training.toy import toy_file
 from toptail.commands.flags import names, parse
 from toptail.commands.train import BatchBars, Train, newest, progress
 from toptail.errors import InputError
-from toptail.lab.training.config import keep_compiled
+from toptail.lab.training.config import RunOptions, keep_compiled
 from toptail.lab.training.reports import save_training_figure, training_figure
 from toptail.lab.training.runs import load_run
 from toptail.lab.training.session import BatchProgress
@@ -169,7 +169,7 @@ def test_the_command_line() -> None:
     flags = "--set precision=float32 --set reward=-1/0,learn_temperature=on"
     train = parse(Train, f"{words} {flags}".split())
     assert names(train.critics) == ("raw", "tdq", "cosine")
-    options = train.options()
+    options = RunOptions.written(train.steps, train.set)
     assert (options.reward, options.learn_temperature) == ("-1/0", True)
     assert options.precision == "float32"
     assert (options.batch_size, options.learning_rate) == (1024, 3e-4)

@@ -126,7 +126,7 @@ def test_deployment_follows_trained_critics_in_the_environment(
         search=SearchConfig(ks=(1, 2), ddim_steps=2), spread=SpreadConfig(actions=3, per_group=2)
     )
     monkeypatch.setattr(DeploymentConfig, "for_task", lambda _: small)
-    sizes = {"actor_steps": 2, "batch_size": 8, "hidden": 8, "depth": 1}
+    sizes = {"actor_steps": 2, "set": "batch_size=8,hidden=8,depth=1"}
     episodes = {"episodes": 6, "episode_steps": 5, "seeds": "42"}
     asked_for = {"stage": "deployment", "deployed": "raw", "runs": runs, "scorer": ()}
     assert study(**asked_for, **sizes, **episodes).run() == 0

@@ -111,9 +111,7 @@ class TestFlags:
             StudySemantics,
             steps=7,
             diffusion_steps=0,
-            batch_size=16,
-            hidden=8,
-            embed_dim=4,
+            set="batch_size=16,hidden=8,embed_dim=4",
             critics="raw,tdq",
             temperature=True,
             train=True,
@@ -130,6 +128,8 @@ class TestFlags:
         assert training.critics == training.play_critics == ("raw", "tdq")
         assert training.sweep
         assert StudySemantics().training().play_steps == 50_000
+        with pytest.raises(InputError, match="--set gamma: a study has the sizes batch_size"):
+            asked(StudySemantics, set="gamma=0.5").training()
 
     @pytest.mark.parametrize(
         ("flags", "message"),

@@ -27,8 +27,8 @@ from toptail.commands.flags import (
 )
 from toptail.commands.terminal import Lines
 from toptail.errors import InputError, check_whole, option
-from toptail.lab.critics.registry import CRITICS, MAIN, entry, split_label
-from toptail.lab.training.config import OPTIONS, RunOptions, require_seeds, typed_settings
+from toptail.lab.critics.registry import CRITICS, MAIN, entry
+from toptail.lab.training.config import OPTIONS, RunOptions, require_seeds
 
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
@@ -149,22 +149,16 @@ class Train(JobFlags):
         task = path.stem if found is None else found.name
         configs: list[LearnerConfig] = []
         if critics:
-            configs += self.options().configs(task, critics, self.on)
+            configs += RunOptions.written(self.steps, self.set).configs(task, critics, self.on)
         if BEHAVIOUR in named:
             configs.append(self._behaviour_model(task, alone=not critics))
         return configs
-
-    def options(self) -> RunOptions:
-        """Sizes and settings of the critics."""
-        _, written = split_label(f"critics[{','.join(self.set)}]" if self.set else "critics")
-        settings = typed_settings("--set", written, OPTIONS)
-        return RunOptions(steps=self.steps).having(settings)
 
     def _behaviour_model(self, task: str, *, alone: bool) -> LearnerConfig:
         """The behaviour model's configuration; among critics it takes their layers alone."""
         from toptail.lab.proposals.diffusion import DiffusionRun
 
-        options = self.options()
+        options = RunOptions.written(self.steps, self.set)
         shared = options.shared()
         own = {name: x for name, x in options.settings().items() if name == "hidden" or alone}
         if alone and options.gamma is not None:

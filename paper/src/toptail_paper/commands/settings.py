@@ -11,10 +11,14 @@ import tyro
 
 from toptail.commands.flags import SCALE, Words, numbers, parts
 from toptail.commands.help import sentences
-from toptail.errors import check_whole
-from toptail.lab.training.config import DEPTH, WIDTH
+from toptail.errors import InputError
+from toptail.lab.training.config import RunOptions
 
 Config = TypeVar("Config")
+
+OF_ALL: Final = ("batch_size", "learning_rate")
+SIZES: Final = (*OF_ALL, "hidden", "depth", "embed_dim")
+"""What ``--set`` may have in a study; other settings are those of labels."""
 
 _METAVARS: Final[Mapping[Any, str]] = {int: "N,N,...", float: "X,X,..."}
 
@@ -120,32 +124,27 @@ class TrainingSize:
     data."""
     diffusion_steps: int | None = None
     """With --train: optimizer steps of the behaviour models; 100000 unless given, 0 for none."""
-    batch_size: int | None = None
-    """With --train, and for actors: rows per step; 1024 unless given."""
-    hidden: int | None = None
-    """With --train, and for actors: width of the hidden layers; 512 unless given."""
-    depth: int | None = None
-    """With --train, and for actors: number of hidden layers; 3 unless given."""
-    embed_dim: int | None = None
-    """With --train: dimension of phi and psi; 512 unless given."""
+    set: Annotated[Words, tyro.conf.arg(metavar="NAME=VALUE,...")] = ()
+    """With --train, and for actors: batch_size, learning_rate, hidden (width), depth and embed_dim,
+    as in hidden=64,depth=2."""
+
+    def sizes(self) -> dict[str, Any]:
+        """What --set asks for; depth is a part of ``hidden``, the width of each layer."""
+        names = {part.partition("=")[0] for part in parts(self.set)}
+        for name in sorted(names - set(SIZES)):
+            raise InputError(f"--set {name}: a study has the sizes {', '.join(SIZES)}.")
+        options = RunOptions.written(1, self.set)
+        shared = {name: getattr(options, name) for name in names & set(OF_ALL)}
+        return options.settings() | shared
 
     def given(self) -> dict[str, Any]:
         """Settings of a study's training that were given, by the names that it has for them."""
-        for name in ("batch_size", "hidden", "depth", "embed_dim"):
-            if getattr(self, name) is not None:
-                check_whole(name, getattr(self, name), 1)
-        layers = (("hidden", self.layers),) if self.layers else ()
-        dims = (("embed_dim", self.embed_dim),) if self.embed_dim else ()
-        found = {name: getattr(self, name) for name in ("steps", "diffusion_steps", "batch_size")}
-        found |= {"settings": (*layers, *dims) or None, "diffusion_settings": layers or None}
-        return {name: value for name, value in found.items() if value is not None}
-
-    @property
-    def layers(self) -> tuple[int, ...]:
-        """The hidden layers that were asked for; none where they were not."""
-        if self.hidden is None and self.depth is None:
-            return ()
-        return (self.hidden or WIDTH,) * (self.depth or DEPTH)
+        sizes = self.sizes()
+        found: dict[str, Any] = {name: sizes.pop(name) for name in OF_ALL if name in sizes}
+        found |= {"steps": self.steps, "diffusion_steps": self.diffusion_steps}
+        found["settings"] = tuple(sizes.items())
+        found["diffusion_settings"] = tuple((n, x) for n, x in sizes.items() if n == "hidden")
+        return {name: value for name, value in found.items() if value not in (None, ())}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,8 +161,8 @@ class DeploymentSize:
 
     def given(self, size: TrainingSize) -> dict[str, dict[str, Any]]:
         """Settings that were given, of actors and of episodes, by the names that they have."""
-        actor: dict[str, Any] = {"steps": self.actor_steps, "batch_size": size.batch_size}
-        actor["hidden"] = size.layers or None
+        sizes = {name: x for name, x in size.sizes().items() if name != "embed_dim"}
+        actor: dict[str, Any] = {"steps": self.actor_steps, **sizes}
         episodes = {"per_goal": self.episodes, "limit": self.episode_steps}
         return {
             name: {key: value for key, value in settings.items() if value is not None}

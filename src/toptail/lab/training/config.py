@@ -295,6 +295,12 @@ class RunOptions(RunSize):
     others: tuple[tuple[str, Any], ...] = ()
     """Settings that only some critics have, by the names of their fields."""
 
+    @classmethod
+    def written(cls, steps: int, words: Sequence[str]) -> RunOptions:
+        """The options that ``--set`` asks for, as in ``hidden=64,layer_norm=off``."""
+        _, settings = split_label(f"critics[{','.join(words)}]" if words else "critics")
+        return cls(steps=steps).having(typed_settings("--set", settings, OPTIONS))
+
     def having(self, settings: Mapping[str, Any]) -> RunOptions:
         """A copy with some settings, of all critics or of some."""
         shared = {*SETTINGS, *OPTIONS}
