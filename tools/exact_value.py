@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.judges.slow_steps import RADIUS, Search, moved_out
-from toptail.lab.judges.euclidean import euclidean_values
 from toptail.lab.judges.exact import PointSteps, exact_values
 from toptail.lab.judges.point import TOLERANCE, next_positions
 from toptail.lab.tasks.files import load
 from toptail.lab.tasks.maze import Maze
 from toptail.stats import kendall_tau_b
+from toptail_paper.study.point_judges import euclidean_values
 
 Points = NDArray[np.float64]
 TOUCHES_NOTHING = RADIUS / np.sqrt(2)

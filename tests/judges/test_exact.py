@@ -12,11 +12,12 @@ from tests.judges.slow_steps import Search, moved_out
 from toptail.errors import InputError
 from toptail.lab.judges.exact import (
     CORNER,
-    POINT_JUDGES,
     PUSH,
     PointSteps,
+    continuous_origin,
     continuous_values,
     discounted,
+    exact_origin,
     exact_values,
 )
 from toptail.lab.judges.point import STEP, TOLERANCE, next_positions
@@ -332,15 +333,15 @@ def test_continuous_values_are_in_the_order_of_whole_steps() -> None:
     states, goals = (free_points(steps, 40, seed).astype(np.float32) for seed in (11, 12))
     actions = rng.uniform(-1, 1, (40, 32, 2)).astype(np.float32)
     whole, continuous = (
-        judge.values(TASK, states, actions, goals, 0.99).astype(np.float64)
-        for judge in (POINT_JUDGES["exact"], POINT_JUDGES["exact_continuous"])
+        judge(TASK, states, actions, goals, 0.99).astype(np.float64)
+        for judge in (exact_values, continuous_values)
     )
     exponents = np.log(continuous) / np.log(0.99)
     np.testing.assert_allclose(whole, 0.99 ** np.ceil(exponents - 1e-4), rtol=1e-6)
     for a, b in zip(whole, continuous, strict=True):
         assert ((a[:, None] <= a) | (b[:, None] > b)).all()
     assert len(np.unique(continuous[0])) > 20 > 3 >= len(np.unique(whole[0]))
-    origins = [POINT_JUDGES[name].origin(0.99) for name in ("exact", "exact_continuous")]
+    origins = [origin(0.99) for origin in (exact_origin, continuous_origin)]
     assert origins[0] != origins[1]
 
 

@@ -19,7 +19,6 @@ from toptail.errors import InputError
 from toptail.io.arrays import write_arrays
 from toptail.io.json_files import read_json, write_json
 from toptail.lab.critics.base import TrainedCritic
-from toptail.lab.judges.exact import POINT_JUDGES
 from toptail.lab.judges.reference import admission
 from toptail.lab.proposals.diffusion import load_policy
 from toptail.lab.scorers.base import Scorer
@@ -43,6 +42,7 @@ from toptail_paper.selection.stages import (
     score_trivial,
 )
 from toptail_paper.selection.study import UserInputs
+from toptail_paper.study.point_judges import POINT_JUDGES
 from toptail_paper.study.store import Stored
 
 DATA = toy_dataset()

@@ -11,13 +11,13 @@ from scipy.stats import kendalltau
 
 from toptail.errors import InputError
 from toptail.io.arrays import write_arrays
-from toptail.lab.judges.exact import POINT_JUDGES
 from toptail.lab.tasks.files import load
 from toptail_paper.semantics.config import SemanticsConfig
 from toptail_paper.semantics.load import TaskScores, read_task
 from toptail_paper.semantics.measure import measure_all
 from toptail_paper.semantics.scoring import score_tasks
 from toptail_paper.semantics.tables import all_tables
+from toptail_paper.study.point_judges import POINT_JUDGES
 from toptail_paper.study.store import RunFolder, Stored
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap
 from toptail_paper.triples.search import cross_query

@@ -15,12 +15,13 @@ from toptail.audit.settings import Settings
 from toptail.errors import InputError
 from toptail.judging.plan import plan
 from toptail.judging.values import judged_pools
-from toptail.lab.judges.point import EUCLIDEAN, EXACT
+from toptail.lab.judges.point import EXACT
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.rollout_data import POOL, audited_columns
+from toptail_paper.study.point_judges import EUCLIDEAN
 from toptail_paper.study.store import Stored
 
 if TYPE_CHECKING:

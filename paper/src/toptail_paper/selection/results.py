@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from toptail.errors import InputError
 from toptail.io.json_files import read_json_if_exists
-from toptail.lab.judges.point import EUCLIDEAN, EXACT, EXACT_CONTINUOUS
+from toptail.lab.judges.point import EXACT, EXACT_CONTINUOUS
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.study.naming import in_order, scorer_name
+from toptail_paper.study.point_judges import EUCLIDEAN
 from toptail_paper.study.results import StudyResults, common_parts
 
 SELECTORS: Final[Mapping[str, str]] = {

@@ -13,7 +13,6 @@ from toptail.errors import InputError, option
 from toptail.io.arrays import one_of, read_arrays
 from toptail.io.files import sha256
 from toptail.lab.critics.registry import MAIN, names
-from toptail.lab.judges.exact import POINT_JUDGES
 from toptail.lab.judges.point import is_point_maze
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.scorers.base import Scorer
@@ -45,6 +44,7 @@ from toptail_paper.selection.stages import (
 from toptail_paper.selection.study import UserInputs
 from toptail_paper.study.ideals import ideal_scorers, knows_ideals
 from toptail_paper.study.naming import IDEALS, TRIVIAL
+from toptail_paper.study.point_judges import POINT_JUDGES
 from toptail_paper.study.results import note
 from toptail_paper.study.training import TrainingSettings, train_missing
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from toptail.lab.judges.point import EUCLIDEAN, EXACT, EXACT_CONTINUOUS
+from toptail.lab.judges.point import EXACT, EXACT_CONTINUOUS
 from toptail.report.page import Listing
 from toptail_paper.selection.page import declared_rows
 from toptail_paper.selection.results import SelectionResults, judge_name, selector_name
@@ -23,6 +23,7 @@ from toptail_paper.study.compare import DIFFERS
 from toptail_paper.study.figures import FigureSpec
 from toptail_paper.study.naming import by_factors, factors_name
 from toptail_paper.study.page import Part, Shown, View
+from toptail_paper.study.point_judges import EUCLIDEAN
 from toptail_paper.study.search_error import FIGURE, LABEL, MEANING, METRICS
 from toptail_paper.study.tables import Metric, TableSpec
 

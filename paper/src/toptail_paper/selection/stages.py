@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
-from toptail.lab.judges.exact import PointJudge
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
 from toptail.lab.scorers.base import Score, Scorer, score_shared
 from toptail.lab.scorers.runs import of_run, run_origin
@@ -45,6 +44,7 @@ from toptail_paper.selection.pools import (
     pools_header,
 )
 from toptail_paper.selection.trivial import trivial_scores
+from toptail_paper.study.point_judges import PointJudge
 from toptail_paper.study.results import note, note_critics, note_data
 from toptail_paper.study.store import Stored, fitting, need, plain, require_fit
 

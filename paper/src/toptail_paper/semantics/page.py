@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from toptail.lab.judges.point import EUCLIDEAN, EXACT
+from toptail.lab.judges.point import EXACT
 from toptail.report.text import join, number, plural
 from toptail_paper.semantics.results import SemanticsResults
 from toptail_paper.semantics.specs import setting_name
 from toptail_paper.study.compare import DIFFERS, where_compared
 from toptail_paper.study.naming import drawn, in_order, is_control, scorer_name
 from toptail_paper.study.page import Texts, recorded
+from toptail_paper.study.point_judges import EUCLIDEAN
 from toptail_paper.study.results import StudyResults, scale_rows
 
 _LEAD: Final = (

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
 from toptail.io.files import entries
-from toptail.lab.judges.exact import POINT_JUDGES, PointJudge
-from toptail.lab.judges.point import EUCLIDEAN, EXACT, is_point_maze
+from toptail.lab.judges.point import EXACT, is_point_maze
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.scorers.base import Rows, Score, Scorer, score_shared
 from toptail.lab.scorers.runs import critics_in, of_run, of_runs
@@ -40,6 +39,7 @@ from toptail_paper.semantics.draws import behaviour_runs, draw, proposals_spec, 
 from toptail_paper.semantics.load import stored_columns
 from toptail_paper.study.ideals import ideal_scorers, knows_ideals
 from toptail_paper.study.naming import IDEALS
+from toptail_paper.study.point_judges import EUCLIDEAN, POINT_JUDGES, PointJudge
 from toptail_paper.study.results import note_critics, note_data
 from toptail_paper.study.store import RunFolder, Stale, Stored, fitting, need
 

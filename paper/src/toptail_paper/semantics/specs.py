@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from toptail.lab.judges.point import EUCLIDEAN, EXACT
+from toptail.lab.judges.point import EXACT
 from toptail.report.text import number
 from toptail_paper.study.figures import FigureSpec
 from toptail_paper.study.naming import scorer_name, setting_text
 from toptail_paper.study.page import Part, Shown
+from toptail_paper.study.point_judges import EUCLIDEAN
 from toptail_paper.study.show import stored_notes
 from toptail_paper.study.tables import TableSpec
 

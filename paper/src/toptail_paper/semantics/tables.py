@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from toptail.lab.critics.registry import CRITICS, names, without_settings
-from toptail.lab.judges.point import EUCLIDEAN, EXACT
+from toptail.lab.judges.point import EXACT
 from toptail.report.text import join
 from toptail_paper.semantics.config import EXCLUSIONS, ORACLE, SemanticsConfig
 from toptail_paper.semantics.measure import CURSE, Estimates, MeasuredTask
 from toptail_paper.semantics.specs import LEARNED, TABLES
 from toptail_paper.study.naming import is_circular, readout, scorer_name
+from toptail_paper.study.point_judges import EUCLIDEAN
 from toptail_paper.study.tables import Rows, StoredCell, replicated_cell
 from toptail_paper.triples.bootstrap import seed_mean
 

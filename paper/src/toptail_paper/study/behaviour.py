@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from scipy.special import log_ndtr, ndtr
 
-from toptail.lab.judges.euclidean import EuclideanPaths
 from toptail.lab.judges.point import POINT_RADIUS, STEP, TOLERANCE, Points
 from toptail.lab.tasks.maze import UNIT, Maze, Positions
 from toptail.lab.tasks.trajectories import IntArray
+from toptail_paper.study.point_judges import EuclideanPaths
 
 Table = NDArray[np.float32]
 

@@ -37,19 +37,17 @@ The functions:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import dijkstra
 
 from toptail.errors import InputError
-from toptail.lab.judges.euclidean import euclidean_origin, euclidean_values
 from toptail.lab.judges.point import (
-    EUCLIDEAN,
     EXACT,
     EXACT_CONTINUOUS,
     STEP,
@@ -364,23 +362,3 @@ def _blocks(function: Callable[[Points], Points], points: Points, width: int) ->
     for block in range(0, len(points), _BLOCK):
         found[block : block + _BLOCK] = function(points[block : block + _BLOCK])
     return found
-
-
-@dataclass(frozen=True)
-class PointJudge:
-    """A judge of PointMaze's candidates that is computed, not trained."""
-
-    name: str
-    """Its name."""
-    origin: Callable[[float], dict[str, Any]]
-    """Discount to everything that decides its values, as JSON."""
-    values: Callable[..., NDArray[np.float32]]
-    """The values of candidates, with the arguments of `exact_values`."""
-
-
-POINT_JUDGES: Final[Mapping[str, PointJudge]] = {
-    EXACT: PointJudge(EXACT, exact_origin, exact_values),
-    EXACT_CONTINUOUS: PointJudge(EXACT_CONTINUOUS, continuous_origin, continuous_values),
-    EUCLIDEAN: PointJudge(EUCLIDEAN, euclidean_origin, euclidean_values),
-}
-"""The judges by name, the preferred one first."""

@@ -15,7 +15,7 @@ from toptail.lab.tasks.simulator import MazeBatch
 
 Points = NDArray[np.float64]
 
-EXACT, EXACT_CONTINUOUS, EUCLIDEAN = "exact", "exact_continuous", "euclidean"
+EXACT, EXACT_CONTINUOUS = "exact", "exact_continuous"
 """Names of PointMaze's judges in files and tables."""
 
 POINT_RADIUS = 0.7

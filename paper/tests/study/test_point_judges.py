@@ -11,9 +11,9 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from toptail.errors import InputError
-from toptail.lab.judges.euclidean import EuclideanPaths, euclidean_values
 from toptail.lab.judges.point import STEP, is_point_maze
 from toptail.lab.tasks.maze import Maze
+from toptail_paper.study.point_judges import EuclideanPaths, euclidean_values
 
 Points = NDArray[np.float64]
 

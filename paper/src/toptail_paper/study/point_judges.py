@@ -1,6 +1,6 @@
-r"""The Euclidean judge of PointMaze: the Euclidean length of the shortest path, untrained.
+r"""The computed judges of PointMaze: the library's exact values, and the Euclidean length of paths.
 
-A candidate is worth
+To the Euclidean judge a candidate is worth
 
 .. math:: \gamma^{\,d(s', g) / 0.2}
 
@@ -22,18 +22,25 @@ radius: it is then first moved straight out of the wall, and that length is adde
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
 from toptail.errors import InputError
+from toptail.lab.judges.exact import (
+    continuous_origin,
+    continuous_values,
+    exact_origin,
+    exact_values,
+)
 from toptail.lab.judges.point import (
-    EUCLIDEAN,
+    EXACT,
+    EXACT_CONTINUOUS,
     POINT_RADIUS,
     STEP,
     Points,
@@ -44,6 +51,8 @@ from toptail.lab.judges.point import (
 from toptail.lab.tasks.maze import UNIT, Maze, Positions
 from toptail.lab.tasks.simulator import make_env
 
+EUCLIDEAN = "euclidean"
+"""Name of the Euclidean judge in files and tables."""
 _CHORDS = 8
 _ROUNDING = 1e-9
 
@@ -226,3 +235,23 @@ def euclidean_values(
         if tick is not None:
             tick((query + 1) / queries)
     return values
+
+
+@dataclass(frozen=True)
+class PointJudge:
+    """A judge of PointMaze's candidates that is computed, not trained."""
+
+    name: str
+    """Its name."""
+    origin: Callable[[float], dict[str, Any]]
+    """Discount to everything that decides its values, as JSON."""
+    values: Callable[..., NDArray[np.float32]]
+    """The values of candidates, with the arguments of `exact_values`."""
+
+
+POINT_JUDGES: Final[Mapping[str, PointJudge]] = {
+    EXACT: PointJudge(EXACT, exact_origin, exact_values),
+    EXACT_CONTINUOUS: PointJudge(EXACT_CONTINUOUS, continuous_origin, continuous_values),
+    EUCLIDEAN: PointJudge(EUCLIDEAN, euclidean_origin, euclidean_values),
+}
+"""The judges by name, the preferred one first."""
