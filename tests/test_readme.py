@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import doctest
 import re
+import shlex
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
 
 import pytest
+
+from tests.programs import program_of
+from toptail import cli
 
 ROOT = Path(__file__).parent.parent
 
@@ -46,6 +51,29 @@ def test_examples_in_the_docstrings_hold(module: str) -> None:
     result = doctest.testmod(import_module(module))
     assert result.attempted
     assert not result.failed
+
+
+def command_lines() -> Iterator[str]:
+    """The command lines in the code blocks of all pages, without comments and placeholders."""
+    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "paper" / "docs").rglob("*.md")]
+    for page in (ROOT / "README.md", *pages):
+        for block in re.findall(r"```\w*\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
+            for line in block.replace("\\\n", " ").splitlines():
+                if re.match(r"toptail(-paper)? ", line) and not re.search(r"…|\s\.\.\.", line):
+                    yield re.split(r"\s+#|;|&&| > ", line)[0]
+
+
+def test_every_command_line_of_the_pages_has_flags_that_exist() -> None:
+    lines = list(command_lines())
+    assert len(lines) > 50
+    for line in lines:
+        program, *words = shlex.split(line)
+        found = program_of(words)
+        assert program == found.name, line
+        try:
+            cli.parsed(words, found)
+        except SystemExit:
+            pytest.fail(line)
 
 
 def test_every_local_link_leads_somewhere() -> None:
