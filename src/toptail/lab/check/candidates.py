@@ -126,7 +126,6 @@ class BehaviourModel:
         return np.clip(base[:, None] + noise, -1.0, 1.0).astype(np.float32)
 
     def act(self, keys: IntArray, states: FloatArray, goals: FloatArray) -> FloatArray:
-        """One sample for each state."""
         from toptail.lab.proposals.denoiser import row_keys
 
         own = row_keys(self._key, *keys.reshape(len(keys), -1).T)
@@ -241,17 +240,13 @@ class JudgeInputs:
     """What judges are made of."""
 
     task: str
-    """The data set's name."""
     near: NearData
     """The training split."""
     val: Trajectories
     """The split of which queries are rows."""
     environment: TaskEnvironment
-    """The task's environment, or why there is none."""
     runs: Path | None
-    """Folder of trained runs."""
     config: CheckConfig = field(default_factory=CheckConfig)
-    """Sizes, horizon and discount."""
 
     @property
     def model_folder(self) -> Path | None:

@@ -296,17 +296,14 @@ class Episodes:
     """What the episodes of all critics share."""
 
     environment: TaskEnvironment
-    """The task's environment."""
     val: Trajectories
     """The data of which the starts are rows."""
     queries: FrozenQueries
     """Starts and goals of the episodes."""
     source: CandidateSource
-    """Candidates at every step."""
     draws: int
     """Candidates that are drawn at every step: the largest K."""
     rules: RolloutRules
-    """Length of an episode."""
     seed: int = 0
     """Seed of the ascent."""
 
@@ -393,9 +390,7 @@ class Recorded:
     low: float
     """Lower end of its 95 % interval over trajectories."""
     high: float
-    """Upper end."""
     episodes: int
-    """Number of episodes."""
     says: str
     """What it is, in words."""
 

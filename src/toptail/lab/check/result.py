@@ -35,7 +35,6 @@ class SourceResult:
     """Results among the candidates of one source."""
 
     source: Source
-    """The source."""
     pools: Mapping[str, np.ndarray]
     """``actions [Q, N, a]``, ``support_distance``, ``on_support``, ``scores/COLUMN``, and of the
     source 'ascent' the maximizers ``ascent/COLUMN [Q, a]``."""
@@ -72,13 +71,10 @@ class CheckResult:
     content: dict[str, Any]
     """``check.json``."""
     queries: FrozenQueries
-    """States and goals of the queries."""
     sources: tuple[SourceResult, ...]
-    """One for each source of candidates."""
 
     @property
     def verdicts(self) -> dict[str, CheckVerdict]:
-        """Scorer -> its verdict."""
         return {name: _verdict(entry) for name, entry in self.content["scorers"].items()}
 
     def __repr__(self) -> str:

@@ -188,7 +188,6 @@ class Piece(NamedTuple):
     """A part of a check that can be done by itself: judged candidates, or a critic's episodes."""
 
     source: str
-    """The source of candidates."""
     column: str | None = None
     """The scorer's column, "" for K = 1; None for the judge's values at the queries."""
     search: Search = None

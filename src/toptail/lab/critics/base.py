@@ -228,9 +228,7 @@ class TrainedCritic:
     """A critic with its parameters: scores rows of NumPy arrays."""
 
     critic: Critic
-    """The critic with its settings."""
     params: Params
-    """One seed's parameters."""
     readout: str | None = None
     """Name of the readout to score with; the deployed one by default."""
 

@@ -35,7 +35,6 @@ class Bellman:
     """Settings of the value target."""
 
     gamma: float = 0.99
-    """Discount."""
     expectile: float = 0.9
     """Expectile of V."""
     tau: float = 0.005
@@ -76,13 +75,11 @@ class BellmanCritic(EmbeddingCritic):
     reads_rewards: ClassVar[bool] = True
 
     encoders: StackedEncoders = StackedEncoders()
-    """Sizes of the two encoders."""
     bellman: Bellman = Bellman()
     """Discount, expectile and speed of the target network."""
 
     @property
     def value(self) -> Stack:
-        """The V network."""
         return self.encoders.beside("v", 1)
 
     def with_value(self, params: Params, key: jax.Array, inputs: int) -> Params:
@@ -91,7 +88,6 @@ class BellmanCritic(EmbeddingCritic):
         return {**params, "value": value, TARGET: jax.tree.map(jnp.copy, params)}
 
     def after_update(self, params: Params) -> Params:
-        """Move the target."""
         return {**params, TARGET: self.bellman.follow(params[TARGET], params)}
 
     def now_and_next(self, params: Params, batch: Batch) -> tuple[jax.Array, jax.Array]:
@@ -164,7 +160,6 @@ class BellmanHeads(BellmanCritic, Heads):
         return self.with_value({**encoders, "head": head}, key_value, state_dim + goal_dim)
 
     def q_td(self, params: Params, units: Embeddings) -> jax.Array:
-        """Each member's TD scalar for matching rows of length 1: [members, ...]."""
         dtype = self.head.dtype  # joined in the head's type: half the bytes in bfloat16
         inputs = jnp.concatenate([x.astype(dtype) for x in units], axis=-1)
         members, *lead, width = inputs.shape

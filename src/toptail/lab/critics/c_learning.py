@@ -118,5 +118,4 @@ class CLearning(TDQ):
         return q_loss + v_loss, {"q_loss": q_loss, "v_loss": v_loss, **info}
 
     def readouts(self) -> Mapping[str, Read]:
-        """Mean, minimum and lower confidence bound of the logits."""
         return ensemble_readouts(self.members, self.beta, self.deployed)

@@ -54,7 +54,6 @@ class EmbeddingCritic(Critic):
         return half_kernels(params) if self.encoders.half else params
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
-        """Fresh encoders."""
         return self.encoders.init(key, state_dim, action_dim, goal_dim)
 
     def embed(
@@ -102,7 +101,6 @@ class CosineContrast(EmbeddingCritic):
     """A critic with logits f_cos / temperature of all B x B pairs."""
 
     contrast: Contrast = "binary_nce"
-    """The contrastive loss."""
     temperature: float = 0.05
     """Divisor of the cosine in the logits, or its first value if it is learned. The default was
     chosen by validation retrieval AUC."""

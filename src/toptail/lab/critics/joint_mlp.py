@@ -36,7 +36,6 @@ class JointMLP(Critic):
 
     @property
     def stack(self) -> Stack:
-        """The networks."""
         return self.stack_of(("q", self.ensemble))
 
     def stack_of(self, *groups: tuple[str, int]) -> Stack:
@@ -48,7 +47,6 @@ class JointMLP(Critic):
         return half_kernels(params) if self.bfloat16 else params
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
-        """Fresh networks."""
         return self.stack.init(key, {"q": state_dim + goal_dim + action_dim})
 
     def members(

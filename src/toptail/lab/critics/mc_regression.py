@@ -41,7 +41,6 @@ class MCRegression(JointMLP):
     deployed: ClassVar[str] = "q"
 
     gamma: float = 0.99
-    """Discount."""
 
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
         """Mean squared error over both goals of each row."""

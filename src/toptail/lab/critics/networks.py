@@ -106,9 +106,7 @@ class Stack:
     groups: tuple[tuple[str, int], ...]
     """Name and number of members of each group; the members of a group read the same input."""
     hidden: tuple[int, ...]
-    """Width of each hidden layer."""
     out: int
-    """Width of the output."""
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16; parameters are float32 either way."""
     layer_norm: bool = True
@@ -116,7 +114,6 @@ class Stack:
 
     @property
     def members(self) -> int:
-        """Networks in the stack."""
         return sum(count for _, count in self.groups)
 
     @property
@@ -235,13 +232,10 @@ class StackedEncoders:
     """phi(s, a) and psi(g) at full size: all copies of both as one stack."""
 
     hidden: tuple[int, ...] = (512, 512, 512)
-    """Width of each hidden layer."""
     embed_dim: int = 512
     """Dimension d of the embeddings."""
     ensemble: int = 2
-    """Independent copies of the pair."""
     layer_norm: bool = True
-    """Whether a LayerNorm follows each activation."""
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16."""
 
@@ -250,12 +244,10 @@ class StackedEncoders:
 
     @property
     def half(self) -> bool:
-        """Whether matrix products are bfloat16."""
         return self.bfloat16
 
     @property
     def stack(self) -> Stack:
-        """The networks."""
         groups = (("phi", self.ensemble), ("psi", self.ensemble))
         return Stack(groups, self.hidden, self.embed_dim, self.bfloat16, self.layer_norm)
 
@@ -264,7 +256,6 @@ class StackedEncoders:
         return Stack(((name, members),), self.hidden, 1, self.bfloat16, self.layer_norm)
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
-        """Fresh parameters of both sides."""
         return self.stack.init(key, {"phi": state_dim + action_dim, "psi": goal_dim})
 
     def embed(
@@ -300,6 +291,5 @@ class StackedEncoders:
         return tuple(Embeddings(shared, shaped(psi)) for psi in psis)
 
     def side(self, params: Params, side: Side, rows: jax.Array) -> jax.Array:
-        """One encoder without the other, of its inputs [n, in]: [members, n, d] in float32."""
         alone, own = self.stack.apart(params)[side]
         return alone.apply(own, {side: rows})[side].astype(jnp.float32)

@@ -44,7 +44,6 @@ class Raw(EmbeddingCritic):
     deployed: ClassVar[str] = "f_raw"
 
     contrast: Contrast = "binary_nce"
-    """The contrastive loss."""
     positive_weight: float = 1.0
     """How often each positive counts in binary NCE, where each negative counts once."""
 

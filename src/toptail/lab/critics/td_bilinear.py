@@ -57,7 +57,6 @@ class TDBilinear(BellmanCritic):
         return q
 
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
-        """IQL on the value goals."""
         del key
         rows = (batch.states, batch.actions, batch.td_goals)
         q, target_q = (self._q(self.embed(p, *rows)) for p in (params, params[TARGET]))

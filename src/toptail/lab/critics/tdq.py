@@ -56,7 +56,6 @@ class TDQ(JointMLP):
         return self.stack_of(("q", self.ensemble), ("v", 1))
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
-        """Fresh networks, and their copies as the first target."""
         inputs = {"q": state_dim + goal_dim + action_dim, "v": state_dim + goal_dim}
         params = self.stack.init(key, inputs)
         return {**params, TARGET: jax.tree.map(jnp.copy, params)}
@@ -79,7 +78,6 @@ class TDQ(JointMLP):
         return batch.td_goals
 
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
-        """IQL on the value goals."""
         del key
         goals = self.value_goals(batch)
         now = jnp.concatenate([batch.states, goals], axis=-1)

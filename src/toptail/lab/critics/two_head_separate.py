@@ -48,7 +48,6 @@ class TwoHeadSeparate(CosineContrast):
     """Weight of the Bellman loss beside the contrastive one."""
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
-        """Fresh parameters of both critics."""
         key_cosine, key_value = jax.random.split(key)
         cosine = super().init(key_cosine, state_dim, action_dim, goal_dim)
         value = self.gciql.init(key_value, state_dim, action_dim, goal_dim)
@@ -58,11 +57,9 @@ class TwoHeadSeparate(CosineContrast):
         return {**params["value"], TARGET: params[TARGET]}
 
     def after_update(self, params: Params) -> Params:
-        """Move the Bellman head's target."""
         return {**params, TARGET: self.gciql.after_update(self._value(params))[TARGET]}
 
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
-        """The sum of both losses."""
         e = self.embed(params, batch.states, batch.actions, batch.goals)
         contrast, info = self.contrast_units(params, units(e))
         td, td_info = self.gciql.loss(self._value(params), batch, key)

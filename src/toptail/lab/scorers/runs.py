@@ -40,10 +40,8 @@ class RunScore:
     """Loads the run's critic at the first call."""
 
     readout: str
-    """Name of the readout."""
 
     def __call__(self, states: Rows, actions: Rows, goals: Rows) -> Rows:
-        """Score rows."""
         rows = (_filled(x) for x in (states, actions, goals))
         with _full_precision():
             return self._critic().score(*rows)[: len(states)]

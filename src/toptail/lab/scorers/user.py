@@ -100,7 +100,6 @@ class UserScore:
         self._towards_goals = 2 in (*self._placed, *self._keyed.values())
 
     def __call__(self, states: Rows, actions: Rows, goals: Rows) -> Rows:
-        """Score rows."""
         found, result = self._numbers(self._function, states, actions, goals)
         if result.shape != (len(states),):
             raise InputError(

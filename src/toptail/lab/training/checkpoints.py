@@ -61,13 +61,10 @@ class BatchCheckpoint:
     folder: Path
     """``.../checkpoint-HASH/step-N``."""
     config_hash: str
-    """Hash of the configuration."""
     attempts: Attempts
     """The seeds in the order of the rows, and the attempt at each."""
     step: int
-    """Optimizer steps done."""
     state_sha256: str
-    """Hash of the state's file."""
 
     def is_sound(self) -> bool:
         """Whether the state's file is the one that was written."""

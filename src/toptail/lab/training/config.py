@@ -147,7 +147,6 @@ class LearnerConfig(ABC):
 
     @property
     def hash(self) -> str:
-        """Hash of `content`."""
         return digest(self.content)
 
     @classmethod
@@ -167,7 +166,6 @@ class RunConfig(LearnerConfig):
     """One critic on one task."""
 
     def build(self) -> Critic:
-        """The critic with its settings."""
         from toptail.lab.critics.registry import full_size, with_settings
 
         shared = {"bfloat16": self.bfloat16, "gamma": self.gamma}

@@ -51,7 +51,6 @@ class OfflineData(NamedTuple):
 
     @property
     def goals(self) -> jax.Array:
-        """Goals are observations."""
         return self.observations
 
 
@@ -89,11 +88,8 @@ class Drawn(NamedTuple):
     """Drawn rows of the data set, each [size]."""
 
     row: jax.Array
-    """Transitions."""
     goal: jax.Array
-    """Contrastive goals."""
     value_goal: jax.Array
-    """Value goals."""
     anywhere: jax.Array
     """Rows of any trajectory, independent of the transition."""
 
@@ -168,7 +164,6 @@ class GoalSampling:
         return Drawn(row, goal, jnp.where(kind < self.current, row, value), anywhere)
 
     def __call__(self, key: jax.Array, data: OfflineData, size: int) -> Batch:
-        """Draw a batch."""
         row, goal, value_goal, anywhere = self.rows(key, data, size)
         reached = (row == value_goal).astype(jnp.float32)
         return Batch(
@@ -303,9 +298,7 @@ class TaskData:
     probe: Probe
     """Triples of the validation split."""
     sha256: str
-    """Hash of the training split's content."""
     val_sha256: str
-    """Hash of the validation split's content."""
     source: str
     """Path of the training split."""
 

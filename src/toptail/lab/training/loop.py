@@ -34,11 +34,9 @@ class TrainConfig:
     learner: Learner
     """A critic or another learner, with its settings."""
     steps: int = 10_000
-    """Optimizer steps."""
     batch_size: int = 256
     """Rows per step."""
     learning_rate: float = 1e-3
-    """Adam's step size."""
     sample: Sampler = uniform_rows
     """How a batch is drawn from the data set."""
 
@@ -54,11 +52,8 @@ class TrainState(NamedTuple):
     key: jax.Array
     """The run's key; step t uses fold_in(key, t), so that chunking cannot change a draw."""
     step: jax.Array
-    """Optimizer steps done."""
     params: Params
-    """The learner's parameters."""
     opt_state: optax.OptState
-    """Adam's moments."""
 
 
 def init_state(config: TrainConfig, key: jax.Array, data: Any) -> TrainState:

@@ -103,9 +103,7 @@ class TrackedRun:
     """One run of a tracker."""
 
     log: Callable[[Mapping[str, float], int], Any]
-    """Called with scalars and their step."""
     finish: Callable[[], Any]
-    """Called after the last step."""
 
 
 def _tensorboard(out: Path, name: str, config: Mapping[str, Any]) -> TrackedRun:

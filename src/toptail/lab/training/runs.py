@@ -144,7 +144,6 @@ class Run:
 
     @property
     def steps(self) -> int:
-        """Steps of the configuration."""
         return int(self.config.get("steps", 0))
 
     @property
@@ -235,9 +234,7 @@ class Fault(NamedTuple):
     """Why a run is invalid."""
 
     cause: Cause
-    """The kind of fault."""
     detail: str
-    """What is wrong, in words."""
 
     def __str__(self) -> str:
         return f"{self.cause}: {self.detail}"

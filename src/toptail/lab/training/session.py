@@ -97,15 +97,10 @@ class BatchProgress:
     """The progress of a batch of runs, for `Watch`."""
 
     stage: Literal["compiling", "training"]
-    """What the batch is doing."""
     critic: str
-    """Name of the critic."""
     seeds: tuple[int, ...]
-    """The seeds of the batch."""
     step: int
-    """Steps done."""
     steps: int
-    """Steps of the whole run."""
     lines: dict[int, Line]
     """Each seed's newest line of metrics; empty before the first chunk."""
     stored: bool
@@ -119,7 +114,6 @@ class FrozenRun(NamedTuple):
     """A run whose parameters another run reads."""
 
     params: Params
-    """Its trained parameters."""
     origin: dict[str, str]
     """What the record of the other run names it by."""
 
@@ -129,9 +123,7 @@ class RunBatch:
     """Seeds that train together in one program, with their folders and their first state."""
 
     config: LearnerConfig
-    """The critic and its training."""
     data: TaskData
-    """The data set."""
     home: Path
     """``OUT/TASK/CRITIC``."""
     attempts: dict[int, int]
@@ -139,11 +131,8 @@ class RunBatch:
     checkpoint: BatchCheckpoint | None
     """The state to resume from; None starts at step 0."""
     checkpoint_every: int
-    """Steps between two checkpoints."""
     command: str
-    """The command line for the records."""
     watch: Watch | None = None
-    """Called after every chunk of steps."""
     frozen: Mapping[int, FrozenRun] = field(default_factory=dict)
     """Seed to the run whose parameters it reads frozen; empty for a critic without a base."""
 
@@ -153,7 +142,6 @@ class RunBatch:
         return tuple(self.attempts)
 
     def folder(self, seed: int) -> Path:
-        """A seed's run folder."""
         return run_folder(self.home, seed)
 
     def train(self) -> None:
@@ -544,7 +532,6 @@ class TrainingJob:
     """One configuration with its seeds: what one call of the trainer does."""
 
     config: LearnerConfig
-    """What to train."""
 
     seeds: tuple[int, ...]
     """One run each, all trained together."""
