@@ -94,7 +94,7 @@ def usual_compiler() -> Iterator[None]:
 
 
 _BLANK: Final = {
-    "svg": b'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>',
+    "svg": b'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>',
     "png": bytes.fromhex(
         "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b55"
         "0000000a4944415478da63f80f00010101001cb08c990000000049454e44ae426082"

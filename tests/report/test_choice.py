@@ -85,6 +85,7 @@ def test_files_are_written_and_the_same_each_time(choice: dict[str, Any], tmp_pa
 
 @pytest.mark.smoke
 @pytest.mark.slow
+@pytest.mark.usefixtures("rendered_figures")
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_in_a_browser(
     browser: Any,

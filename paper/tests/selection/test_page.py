@@ -179,13 +179,16 @@ def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
 @pytest.mark.slow
-def test_the_page_fits_a_telephone(finished: Path) -> None:
+@pytest.mark.usefixtures("rendered_figures")
+def test_the_page_fits_a_telephone(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "run")
+    report = STUDY.page(tmp_path / "run")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
         page = browser.new_page(viewport={"width": 390, "height": 800})
-        page.goto((finished / "report.html").as_uri())
+        page.goto(report.as_uri())
         width = page.evaluate("document.documentElement.scrollWidth")
         browser.close()
     assert width == 390

@@ -299,12 +299,14 @@ def test_reading_and_drawing_load_no_networks(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("rendered_figures")
 def test_in_a_browser_nothing_overflows_and_every_picture_loads(folder: Path) -> None:
     executable = shutil.which("chromium")
     if executable is None:
         if os.environ.get("CI"):
             pytest.fail("Chromium is missing; the page must be tested before a submission.")
         pytest.skip("Chromium is not installed")
+    STUDY.page(folder)  # the one of this module has no pictures
     trouble: list[str] = []
     requests: list[str] = []
     with sync_playwright() as playwright:
