@@ -146,6 +146,10 @@ def loaded(code: str) -> list[str]:
 
 HELP = "import toptail.cli\ntry: toptail.cli.main(['--help'])\nexcept SystemExit: pass"
 AUDIT = "import toptail; print(toptail.audit(toptail.builtin_pools(20, 4), resamples=100))"
+CHOOSE = (
+    "import toptail; r = toptail.choose(toptail.builtin_pools(20, 4), scores='noisy', "
+    "selectors=['trim'], resamples=100); r.summary(), r._repr_html_(), r.table('families')"
+)
 
 
 @pytest.mark.parametrize(
@@ -154,9 +158,10 @@ AUDIT = "import toptail; print(toptail.audit(toptail.builtin_pools(20, 4), resam
         ("import toptail", ("pyarrow", "scipy", "matplotlib", "tyro", "toptail.lab")),
         (HELP, ("pyarrow", "scipy", "matplotlib", "toptail.lab")),
         (AUDIT, ("matplotlib", "tyro", "toptail.lab", "toptail.commands")),
+        (CHOOSE, ("matplotlib", "tyro", "toptail.lab", "toptail.commands")),
         ("import toptail.commands.audit, toptail.commands.choose", ("toptail.lab",)),
     ],
-    ids=["import", "help", "audit", "commands"],
+    ids=["import", "help", "audit", "choose", "commands"],
 )
 def test_what_is_light_loads_little(code: str, never: tuple[str, ...]) -> None:
     found = loaded(code)

@@ -32,13 +32,11 @@ from toptail.report.page import (
 )
 from toptail.report.table import (
     Cell,
-    Column,
     Table,
     count_cell,
     interval_cell,
     name_cell,
     number_cell,
-    numbers,
 )
 from toptail.report.text import (
     count,
@@ -69,7 +67,6 @@ BASELINES: Final = {
 """Baseline in ``choice.json`` -> what it is."""
 MOST_CURVES: Final = 8
 """How many kinds of selectors are drawn: the best ones, and the plain best."""
-_SELECTOR: Final = Column("Selector", "name")
 _SCRIPTS: Final = ("svg.js", "shown.js", "lines.js", "sorting.js", "choice.js")
 
 
@@ -100,12 +97,10 @@ def choice_sentences(choice: Choice) -> list[str]:
 
 
 def title(entry: Mapping[str, Any]) -> str:
-    """A selector's name with its parameters."""
     return one_line(title_of(entry["family"], entry["parameters"]))
 
 
 def deployed_words(entry: Mapping[str, Any]) -> str:
-    """A selector with its parameters and K."""
     return f"{title(entry)}, K = {entry['k']}"
 
 
@@ -117,109 +112,112 @@ def choice_tables(choice: Choice) -> list[Table]:
 
 def _worth(choice: Choice) -> Table:
     decimals, level = choice_decimals(choice), percent(choice["settings"]["level"])
-    rows: list[tuple[Cell, ...]] = [
-        (name_cell(deployed_words(choice)), interval_cell(choice, "value", decimals), Cell("–"))
-    ]
-    for each in choice["differences"]:
-        against = each["against"]
-        rows.append(
-            (
-                name_cell(BASELINES[against]),
-                interval_cell(choice["baselines"][against], "value", decimals),
-                interval_cell(each, "difference", decimals, sign=True),
-            )
-        )
-    return Table(
+
+    def row(name: str, value: Mapping[str, Any], lead: Cell) -> dict[str, Cell]:
+        worth = interval_cell(value, "value", decimals)
+        return {"Selector": name_cell(name), "Value": worth, "The deployed one is better by": lead}
+
+    return Table.of(
         "worth",
         "What it is worth",
         f"Mean value with {level} intervals that hold together for everything tried, and so for "
         "what was chosen. The first row is the selector to deploy. Its mean on the queries that "
         f"chose it, {number(choice['naive']['value'], decimals)}, is corrected for what choosing "
         "adds.",
-        (_SELECTOR, *numbers("Value", "The deployed one is better by")),
-        tuple(rows),
+        [
+            row(deployed_words(choice), choice, Cell("–")),
+            *(
+                row(
+                    BASELINES[each["against"]],
+                    choice["baselines"][each["against"]],
+                    interval_cell(each, "difference", decimals, sign=True),
+                )
+                for each in choice["differences"]
+            ),
+        ],
     )
 
 
 def _families(choice: Choice) -> Table:
     decimals = choice_decimals(choice)
-    rows = tuple(
-        (
-            name_cell(title(each)),
-            count_cell(each["k"]),
-            interval_cell(each, "value", decimals),
-            interval_cell(each["difference"], "difference", decimals, sign=True),
-            number_cell(each["error"], decimals=decimals + 1) if each["error"] else Cell("–"),
-        )
-        for each in choice["families"]
-    )
-    return Table(
+    return Table.of(
         "families",
         "Each selector alone",
         "The parameters and K of each kind of selector with the highest mean. Means are those on "
         "the queries that chose them, not corrected as in the first table. Intervals hold "
         "together, as there; differences are from the plain best of the largest K. Draws: the "
         "standard error that drawn subsets leave; none where there is a closed form.",
-        (_SELECTOR, *numbers("K", "Value", "Better than plain by", "Draws")),
-        rows,
+        [
+            {
+                "Selector": name_cell(title(each)),
+                "K": count_cell(each["k"]),
+                "Value": interval_cell(each, "value", decimals),
+                "Better than plain by": interval_cell(
+                    each["difference"], "difference", decimals, sign=True
+                ),
+                "Draws": number_cell(each["error"], decimals=decimals + 1)
+                if each["error"]
+                else Cell("–"),
+            }
+            for each in choice["families"]
+        ],
     )
 
 
 def _chosen(choice: Choice) -> Table:
-    rows = tuple(
-        (
-            name_cell(title(each)),
-            count_cell(each["k"]),
-            Cell(percent(round(each["share"], 3)), key=each["share"]),
-        )
-        for each in choice["chosen"]
-    )
-    return Table(
+    return Table.of(
         "chosen",
         "What was chosen, how often",
         "Over all resamples of the queries. One selector nearly always: the choice is clear. Many: "
         "they are about equally good on these queries.",
-        (_SELECTOR, *numbers("K", "Share of the resamples")),
-        rows,
+        [
+            {
+                "Selector": name_cell(title(each)),
+                "K": count_cell(each["k"]),
+                "Share of the resamples": Cell(percent(round(each["share"], 3)), key=each["share"]),
+            }
+            for each in choice["chosen"]
+        ],
     )
 
 
 def _curves(choice: Choice) -> Table:
     decimals = choice_decimals(choice)
-    rows = tuple(
-        (name_cell(each["family"]), *(number_cell(x, decimals=decimals) for x in each["value"]))
-        for each in shown_curves(choice, len(choice["curves"]))
-    )
-    return Table(
+    return Table.of(
         "curves",
         "Value against K, every selector",
         "On all queries, with the parameters that are best at each K: these numbers were chosen "
         "and valued on the same queries and are somewhat too high.",
-        (_SELECTOR, *numbers(*(f"K = {k}" for k in choice["ks"]))),
-        rows,
+        [
+            {"Selector": name_cell(each["family"])}
+            | {
+                f"K = {k}": number_cell(x, decimals=decimals)
+                for k, x in zip(choice["ks"], each["value"], strict=True)
+            }
+            for each in shown_curves(choice, len(choice["curves"]))
+        ],
         over_k=True,
     )
 
 
 def _coverage(choice: Choice) -> Table:
-    decimals = choice_decimals(choice)
-    rows = tuple(
-        (
-            name_cell(each["family"]),
-            count_cell(each["k"]),
-            number_cell(each["least"], decimals=3),
-            number_cell(each["coverage"], decimals=3),
-            number_cell(each["value_answered"], decimals=decimals),
-        )
-        for each in choice["coverage"]
-    )
-    return Table(
+    return Table.of(
         "coverage",
         "Value against coverage",
         "The best of K is taken if its score is high enough, else nothing is. Value of what was "
         "taken, and the share of queries at which something was.",
-        (_SELECTOR, *numbers("K", "Least score", "Coverage", "Value of what is taken")),
-        rows,
+        [
+            {
+                "Selector": name_cell(each["family"]),
+                "K": count_cell(each["k"]),
+                "Least score": number_cell(each["least"], decimals=3),
+                "Coverage": number_cell(each["coverage"], decimals=3),
+                "Value of what is taken": number_cell(
+                    each["value_answered"], decimals=choice_decimals(choice)
+                ),
+            }
+            for each in choice["coverage"]
+        ],
     )
 
 
@@ -274,7 +272,6 @@ def choice_method(choice: Choice) -> list[tuple[str, str]]:
 
 
 def choice_html(choice: Choice) -> str:
-    """The choice as one self-contained page."""
     from toptail.report.figures import frontier_figure, image
 
     worth, families, *others = choice_tables(choice)
@@ -361,7 +358,6 @@ def choice_small(choice: Choice) -> str:
 
 
 def choice_markdown(choice: Choice) -> str:
-    """The choice as Markdown."""
     escape = as_markdown
     return document(
         [
@@ -378,7 +374,6 @@ def choice_markdown(choice: Choice) -> str:
 
 
 def choice_latex(choice: Choice) -> str:
-    r"""Every table of the choice, ready for ``\input``."""
     sentences = map(as_latex, [choice["answer"], *choice_sentences(choice)])
     lines = [
         "% Tables of toptail choose. In the preamble: \\usepackage{booktabs,graphicx,longtable}",

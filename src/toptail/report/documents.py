@@ -88,7 +88,6 @@ def bullets(lines: Iterable[str]) -> str:
 
 
 def method_parts(rows: Iterable[tuple[str, str]]) -> list[str]:
-    """The section that ends every document."""
     return [
         "## How it was computed",
         bullets(f"{as_markdown(a)}: {as_markdown(b)}" for a, b in rows),
@@ -211,7 +210,6 @@ def paragraph(sentences: list[str]) -> list[str]:
 
 
 def remarks(content: Audit) -> list[str]:
-    """The warnings and notes of an audit or a choice."""
     warnings = [f"Warning: {as_latex(sentence)}" for sentence in content["warnings"]]
     return warnings + [f"Note: {as_latex(sentence)}" for sentence in content["notes"]]
 
@@ -293,7 +291,6 @@ def _alignment(table: Table) -> str:
 
 
 def _long_names(table: Table) -> list[bool]:
-    """Which columns hold a name that is too long for one line."""
 
     def longest(at: int) -> int:
         cells = [row[at] for row in table.rows]
@@ -404,7 +401,6 @@ def scorer_words(audit: Audit, name: str) -> str:
 
 
 def _details(audit: Audit, name: str) -> Iterable[str]:
-    """What ``--verbose`` adds about a scorer."""
     scorer = audit["scorers"][name]
     verdict = scorer["verdict"]
     yield one_line(verdict["reason"])

@@ -209,7 +209,6 @@ def save_figures(content: Mapping[str, Any], folder: Path) -> None:
 
 
 def image(figure: Figure, ending: str) -> bytes:
-    """The figure as the content of an SVG or PNG file."""
     file = BytesIO()
     how: dict[str, Any] = {"metadata": {"Date": None}} if ending == "svg" else {"dpi": 160}
     with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
@@ -220,7 +219,6 @@ def image(figure: Figure, ending: str) -> bytes:
 
 
 def _deployed(choice: Mapping[str, Any], axes: Axes) -> None:
-    """Mark the value with its interval, at the K to deploy."""
     value, low, high = (choice[part] for part in ("value", "low", "high"))
     if None in (value, low, high):
         return
@@ -281,7 +279,6 @@ def _margins(axes: Axes, thresholds: Mapping[str, Any]) -> list[tuple[float | No
 
 
 def _harm_region(axes: Axes, rho: float) -> None:
-    """Shade the region below the largest tolerated loss."""
     low, high = axes.get_ylim()
     axes.axhspan(low, -rho, color=HARM, alpha=0.06, linewidth=0)
     axes.set_ylim(low, high)

@@ -66,7 +66,6 @@ _SCRIPTS: Final = ("svg.js", "shown.js", "lines.js", "panels.js", "sorting.js", 
 
 
 def render_html(audit: Audit) -> str:
-    """The audit as one self-contained page."""
     tables = {table.name: _cut(table) for table in tables_of(audit)}
     page = Page(
         brand="toptail audit",

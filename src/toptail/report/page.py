@@ -188,7 +188,6 @@ def data_address(content: bytes, kind: str = "svg+xml") -> str:
 
 
 def asset(name: str, folder: tuple[str, str] = _ASSETS) -> str:
-    """The text of a template, script or style sheet."""
     return (files(folder[0]) / folder[1] / name).read_text(encoding="utf-8")
 
 
@@ -203,7 +202,6 @@ class LineStyle:
 
     @property
     def colour(self) -> str:
-        """Colour on a light background."""
         return LIGHT[self.hue]
 
     @property
@@ -214,7 +212,6 @@ class LineStyle:
 
 
 def line_style(rank: int) -> LineStyle:
-    """Line style of the scorer with this rank (0 is the first)."""
     return LineStyle(rank % len(LIGHT), DASHES[rank // len(LIGHT) % len(DASHES)])
 
 

@@ -16,23 +16,24 @@ from toptail.report.text import MISSING_SHORT, Ends
 _CAPTURED: Final = ("captured", "captured_low", "captured_high")
 
 
+Kind = Literal["name", "word", "number", "prose"]
+"""Of a column: decides alignment and wrapping; a ``name`` heads its row."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a table."""
 
     label: str
     """Heading, plain text."""
-    kind: Literal["name", "word", "number", "prose"] = "number"
-    """Decides alignment and wrapping; ``name`` heads its row."""
+    kind: Kind = "number"
 
 
 def numbers(*labels: str) -> tuple[Column, ...]:
-    """Columns of numbers with these headings."""
     return tuple(Column(label) for label in labels)
 
 
 def words(*labels: str) -> tuple[Column, ...]:
-    """Columns of words with these headings."""
     return tuple(Column(label, "word") for label in labels)
 
 
@@ -65,6 +66,8 @@ class Cell:
     """A share between 0 and 1 by which the page tints the cell."""
     whisker: Whisker | None = None
     """The number's interval, which the page draws beside it."""
+    kind: Kind = "number"
+    """The kind of its column, where :meth:`Table.of` makes the columns."""
 
     @property
     def plain(self) -> str:
@@ -89,6 +92,16 @@ class Table:
     over_k: bool = False
     """One column for each K: may be split where a page is too narrow."""
 
+    @classmethod
+    def of(
+        cls, name: str, title: str, caption: str, rows: Iterable[Mapping[str, Cell]], **how: bool
+    ) -> Table:
+        """The table whose rows map each heading to its cell; ``how``: ``stacked``, ``over_k``."""
+        lines = list(rows)
+        first = lines[0].items() if lines else ()
+        columns = tuple(Column(label, cell.kind) for label, cell in first)
+        return cls(name, title, caption, columns, tuple(tuple(x.values()) for x in lines), **how)
+
     def __post_init__(self) -> None:
         if any(len(row) != len(self.columns) for row in self.rows):
             raise ValueError(f"table {self.name!r} has a row that does not fit its columns")
@@ -108,9 +121,12 @@ class Table:
             )
 
 
-def name_cell(name: object) -> Cell:
-    """The name of a scorer, selector or group."""
-    return Cell(text.one_line(name), key=text.one_line(name).casefold())
+def name_cell(name: object, detail: str = "", kind: Kind = "name") -> Cell:
+    return Cell(text.one_line(name), detail, key=text.one_line(name).casefold(), kind=kind)
+
+
+def text_cell(words: str, detail: str = "", kind: Kind = "word") -> Cell:
+    return Cell(words, detail, kind=kind)
 
 
 def number_cell(
@@ -136,7 +152,6 @@ def interval_cell(
 
 
 def count_cell(n: float | None) -> Cell:
-    """A whole number."""
     return Cell(MISSING_SHORT if n is None else text.count(n), key=n)
 
 
@@ -146,13 +161,12 @@ def k_cell(k: int | None, missing: str = "none") -> Cell:
 
 
 def p_cell(p: float | None) -> Cell:
-    """A p-value."""
     return Cell(text.p_value(p), key=p)
 
 
 def status_cell(status: str, detail: str = "") -> Cell:
     """The status of a verdict or check."""
-    return Cell(status, detail, key=status, status=status)
+    return Cell(status, detail, key=status, status=status, kind="word")
 
 
 def curve_cells(

@@ -115,7 +115,6 @@ def plural(n: int | None, singular: str, several: str = "") -> str:
 
 
 def queries_words(content: Mapping[str, Any]) -> str:
-    """How many queries there are, in how many clusters."""
     queries = plural(content["queries"], "query", "queries")
     if content["clusters"] == content["queries"]:
         return queries
@@ -123,7 +122,6 @@ def queries_words(content: Mapping[str, Any]) -> str:
 
 
 def remark_lines(warnings: Iterable[str], notes: Iterable[str]) -> list[str]:
-    """Warnings and notes as the terminal shows them."""
     return [
         *(f"warning: {one_line(sentence)}" for sentence in warnings),
         *(f"note: {one_line(sentence)}" for sentence in notes),
@@ -153,12 +151,10 @@ def gain_at_end(scorer: Mapping[str, Any]) -> float | None:
 
 
 def peak(scorer: Mapping[str, Any]) -> tuple[int | None, float | None]:
-    """The K at which the curve is highest, and its value there."""
     return scorer["verdict"]["k_best"], scorer["peak_value"]
 
 
 def headline(verdict: Mapping[str, Any], k_max: int) -> str:
-    """The verdict in a few words."""
     match verdict["status"]:
         case "safe":
             return status_words(verdict, k_max).capitalize()
@@ -184,12 +180,10 @@ def tally(audit: Audit) -> list[tuple[str, int]]:
 
 
 def percent(level: float | None) -> str:
-    """Format a confidence level."""
     return MISSING if level is None else f"{100 * level:g} %"
 
 
 def question(audit: Audit) -> str:
-    """The question that the audit answers."""
     if audit["kind"] == "picks":
         return "Which selector picks better?"
     if len(audit["scorers"]) == 1:
@@ -241,7 +235,6 @@ def ends_sentence(audit: Audit) -> str:
 
 
 def scope_sentence(audit: Audit) -> str:
-    """The largest K that was measured."""
     return f"Nothing is extrapolated past K = {audit['k'][-1]}, the largest K measured."
 
 
@@ -255,7 +248,6 @@ def short(name: object, width: int) -> str:
 
 
 def last(values: Sequence[Any] | None) -> Any:
-    """The entry at the largest K, or null."""
     return values[-1] if values else None
 
 
@@ -464,7 +456,6 @@ def recorded(record: Mapping[str, Any], level: float) -> list[tuple[str, Any]]:
 
 
 def share_words(share: float) -> str:
-    """A threshold in words."""
     return f"{exact_percent(share)} of the headroom"
 
 

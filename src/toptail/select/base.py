@@ -59,7 +59,6 @@ class Order:
 
 
 def ordered(scores: Floats) -> Order:
-    """The order by a score ``[m, n]``."""
     order = np.argsort(scores, axis=1)
     return Order(order, tie_starts(np.take_along_axis(scores, order, axis=1)))
 
@@ -107,7 +106,6 @@ class Pool:
         return int(first.shape[0]), int(first.shape[1])
 
     def order(self, name: str) -> Order:
-        """The order by a column, sorted once."""
         if name not in self._orders:
             self._orders[name] = ordered(self.columns[name])
         return self._orders[name]
@@ -156,7 +154,6 @@ class ScoreRule:
         return [np.where(known, mean - self.penalty * spread, -np.inf)]
 
     def orders(self, pool: Pool) -> list[Order]:
-        """The orders by :meth:`keys`."""
         if self.how == "member":
             return [pool.order(name) for name in self.members]
         return [ordered(key) for key in self.keys(pool)]
@@ -387,7 +384,6 @@ class RankSelector(Selector):
         return place_weights(n, k, 1)
 
     def orders(self, pool: Pool) -> list[Order]:
-        """Orders of the candidates, of which one, drawn at random, decides."""
         return self.score.orders(pool)
 
     @property

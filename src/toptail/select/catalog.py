@@ -109,7 +109,6 @@ class Catalog:
 
     @property
     def filters(self) -> list[str]:
-        """Columns that may serve as filters."""
         return list(self.data.extra)
 
     @cached_property
@@ -120,7 +119,6 @@ class Catalog:
 
     @cached_property
     def seeded(self) -> list[ScoreRule]:
-        """Scorers with several seeds."""
         return [rule for rule in self.scorers if len(rule.members) > 1]
 
     @cached_property
@@ -191,7 +189,6 @@ class Catalog:
         return float(np.mean([self._units[name][1] for name in rule.members]))
 
     def joined(self, rule: ScoreRule, how: How, scale: Scale, penalty: float) -> ScoreRule:
-        """An ensemble joined to one score."""
         units = [self._units[name] for name in rule.members] if scale == "standardized" else []
         centers, spreads = tuple(x[0] for x in units), tuple(x[1] for x in units)
         return ScoreRule(rule.name, rule.members, how, penalty, scale, centers, spreads)
@@ -293,7 +290,7 @@ def _filter(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Sele
     if not catalog.filters:
         raise InputError(
             f"{option('selectors', word)} needs a column to filter by, and there is no 'support'; "
-            f"name a number column with {option('filter')}."
+            f"name a number column with {option('filters')}."
         )
     means = [ScoreRule(f"mean {rule.name}", rule.members, "mean") for rule in catalog.seeded]
     for by in catalog.filters:
@@ -312,7 +309,7 @@ def _top(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selecto
     if not pairs:
         raise InputError(
             f"{option('selectors', word)} needs a second column, by which the top is formed; name "
-            f"a number column with {option('filter')}."
+            f"a number column with {option('filters')}."
         )
     for top in _numbers(word, parameters, [t for t in TOPS if t < catalog.k_max]):
         _check(word, top >= 1 and top == int(top), "the top is a whole number of at least 1")

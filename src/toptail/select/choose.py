@@ -293,7 +293,6 @@ def _range(data: ChoiceData, compared: Comparison, settings: ChoiceSettings) -> 
 
 
 def _stability(choices: ResampledChoices, values: SelectorValues) -> dict[str, float]:
-    """In which share of the resamples the same selector was chosen, and the same family."""
     final = choices.final["choice"]
     shares = choices.share("choice")
     family = values.selectors[final].family

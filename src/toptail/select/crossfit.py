@@ -58,7 +58,6 @@ class ClusterSums:
     _errors: dict[int, Floats] = field(default_factory=dict)
 
     def at(self, use: Ints) -> ClusterSums:
-        """The sums of some clusters."""
         return ClusterSums(self.sums[use], self.counts[use], self.headroom[use], self.rank)
 
     def merged(self, rng: np.random.Generator, most: int = MOST_UNITS) -> ClusterSums:
@@ -279,5 +278,4 @@ def _weighed_means(sums: Floats, counts: Floats, weight: Floats) -> Floats:
 
 
 def _size(mean: Floats) -> float:
-    """How large the numbers are."""
     return float(np.nanmax(np.abs(mean))) or 1.0

@@ -152,7 +152,6 @@ def choice_data(
 
 
 def _filter(pools: ScoredPools, name: str) -> Floats:
-    """The numbers of a filter ``[rows]``."""
     if name in pools.scores:
         return pools.scores[name]
     if name in pools.values:

@@ -38,7 +38,6 @@ class RandomPick(Selector, kind="random", complexity=0, exact=True):
     """Its own seed, beside the one that :meth:`pick` takes."""
 
     def cost(self, k: int) -> float:
-        """One candidate, whatever K is."""
         del k
         return 1.0
 
@@ -90,7 +89,6 @@ class PoissonBest(RankSelector, kind="poisson", complexity=2):
         return float(poisson_counts(self.mean, k) @ np.arange(1, k + 1))
 
     def by_rank(self, n: int, k: int) -> Floats:
-        """A mixture of the weights of best-of-j, over the number j of candidates."""
         counts = poisson_counts(self.mean, k)
         used = np.flatnonzero(counts > 1e-18)
         return np.asarray(counts[used] @ selection_weights(n, (used + 1).tolist()))
@@ -126,7 +124,6 @@ class Threshold(RankSelector, kind="threshold", complexity=3, abstains=True):
     """The lowest score that is taken."""
 
     def at(self, pool: Pool, k: int, rng: np.random.Generator) -> Floats:
-        """Weights of the best, 0 where its score is too low."""
         del rng
         weights = place_weights(pool.shape[1], k, 1)
         pairs = zip(self.score.orders(pool), self.score.keys(pool), strict=True)
@@ -185,7 +182,6 @@ class ScoreSelector(SetSelector):
         """Weights ``[m, n]`` where this score ``[m, n]`` decides."""
 
     def of_all(self, pool: Pool) -> Floats:
-        """The mean over the scores that may decide."""
         parts = [self.of_key(key, pool) for key in self.score.keys(pool)]
         return np.asarray(sum(parts) / len(parts))
 
@@ -228,7 +224,6 @@ class RankEnsemble(ScoreSelector, kind="ranks", complexity=1):
 
     @property
     def family(self) -> str:
-        """How the scores are joined, with the scale."""
         return f"{self.called}({self.score.name}, ranks)"
 
     def of_key(self, key: Floats, pool: Pool) -> Floats:
@@ -312,7 +307,6 @@ class FunctionSelector(SetSelector, kind="function", complexity=4):
         return {"function": self.name, "reads": list(self.reads)}
 
     def of_all(self, pool: Pool) -> Floats:
-        """What the function returns, pool by pool, checked."""
         m, n = pool.shape
         result = np.empty((m, n))
         for at in range(m):
