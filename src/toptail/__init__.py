@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from toptail.api import (
     BaselineTable,
     CrossFit,
-    HowJudged,
     TableColumns,
     Thresholds,
     audit,
@@ -21,6 +20,7 @@ from toptail.api import (
     read,
 )
 from toptail.errors import InputError
+from toptail.judging.how import HowJudged
 
 if TYPE_CHECKING:
     from toptail.audit.verdict import Verdict

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from toptail.audit.settings import Rule, Settings, Unit
 from toptail.errors import InputError, check_whole
+from toptail.judging.how import HowJudged
 from toptail.progress import caller
 
 if TYPE_CHECKING:
-    from toptail.judging.labels import Judges
     from toptail.pools import ScoredPools
     from toptail.pools.columns import Columns
     from toptail.results import AuditResult, ChoiceResult, PicksResult
@@ -49,37 +49,6 @@ class TableColumns:
     true/false column ``support`` need not be named; one that holds other numbers must be."""
     answer: str | None = None
     """Answers that :func:`toptail.choose` may vote on; by default ``answer``."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class HowJudged:
-    """How candidates got their values, where not each has one exact value in the table."""
-
-    replicates: Sequence[str] | None = None
-    """Two or more value columns that are independent replicates of one noisy judge: their mean is
-    the value, and the oracle is chosen on one half and valued on the other."""
-    p_judged: str | None = None
-    """The column of chances with which candidates were chosen for judging, by default ``p_judged``.
-    With it values may be missing: curves are right on average."""
-    cheap: str | None = None
-    """The value column of a cheap judge of every candidate, where ``values`` has those of some."""
-    unjudged: float | Literal["bounds"] | None = None
-    """What a candidate without a value counts as, or ``bounds`` for the worst and the best case."""
-    plan: Any = None
-    """A plan of :func:`toptail.plan`, its table or its file."""
-    answers: Any = None
-    """The judged values of that plan: a table with ``query``, ``candidate`` and ``value``. By
-    default the plan's own column ``value``."""
-    pairs: Any = None
-    """Instead of values: a table of judged pairs with ``query``, ``a``, ``b``, ``wins`` and
-    ``p_judged``. A candidate's value is its chance to beat a random other one of its query."""
-    value_range: tuple[float, float] | None = None
-    """The lowest and the highest value that a candidate can have, if there are such. Then fewer
-    than 40 queries can be enough, and harm beyond any candidate seen is counted."""
-
-    def __post_init__(self) -> None:
-        if self.pairs is not None:  # chances to win
-            object.__setattr__(self, "value_range", (0.0, 1.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -452,9 +421,9 @@ def choose(
     )
     named = _with(columns, scores, values, query, None, cluster)
     filters = as_list(named.filters) or []
-    judges, parts = _parts(named, judged)
+    parts = _parts(named, judged)
     parts["further"] = further_columns(filters, named.answer)
-    pools, values = _joined(source, judges, parts)
+    pools, values = _joined(source, parts, judged, named.values)
     data = choice_data(
         pools,
         Settings(min_pool=min_pool, seed=seed, value_range=judged.value_range),
@@ -490,21 +459,11 @@ def _with(
     return replace(columns, **given)  # type: ignore[arg-type]
 
 
-def _parts(columns: TableColumns, judged: HowJudged) -> tuple[Judges, Columns]:
-    """Who judged, and which columns of the table are read as what."""
-    from toptail.judging.labels import Judges
+def _parts(columns: TableColumns, judged: HowJudged) -> Columns:
+    """Which columns of the table are read as what."""
     from toptail.pools.columns import Columns
 
-    judges = Judges(
-        columns.values,
-        judged.replicates,
-        judged.cheap,
-        judged.unjudged,
-        judged.plan,
-        judged.answers,
-        judged.pairs,
-    )
-    parts = Columns(
+    return Columns(
         query=columns.query,
         candidate=columns.candidate,
         group=columns.group,
@@ -512,34 +471,38 @@ def _parts(columns: TableColumns, judged: HowJudged) -> tuple[Judges, Columns]:
         support=columns.support,
         p_judged=judged.p_judged,
         scores=columns.scores,
-        values=judges.columns,
-        partly=judges.partly,
+        values=judged.columns(columns.values),
+        partly=judged.partly,
     )
-    return judges, parts
 
 
 def _joined(
-    source: Any, judges: Judges, parts: Columns, *, stream: bool = False
+    source: Any, parts: Columns, judged: HowJudged, values: str | None, *, stream: bool = False
 ) -> tuple[ScoredPools, str | None]:
     """The pools with values judged elsewhere joined to them, and the value column to judge by."""
     from toptail.pools.read import to_pools
 
     caller().tick("reading the table", 0.0)
-    return judges.joined(to_pools(source, parts, stream=stream, mapped=caller().mapped))
+    pools = to_pools(source, parts, stream=stream, mapped=caller().mapped)
+    if not judged.elsewhere:
+        return pools, values
+    from toptail.judging.labels import joined
+
+    return joined(pools, judged, values)
 
 
 def _pools(
     source: Any, columns: TableColumns, judged: HowJudged, *, stream: bool = False
 ) -> tuple[ScoredPools, str | None]:
-    complete = all(x is None for x in (judged.cheap, judged.unjudged, judged.plan, judged.pairs))
-    return _joined(source, *_parts(columns, judged), stream=stream and complete)
+    complete = judged.cheap is None and not judged.partly
+    parts = _parts(columns, judged)
+    return _joined(source, parts, judged, columns.values, stream=stream and complete)
 
 
 def _older_pools(older: BaselineTable, columns: TableColumns, judged: HowJudged) -> ScoredPools:
     from toptail.pools.columns import Columns
     from toptail.pools.read import to_pools
 
-    judges, _ = _parts(columns, judged)
     scores = list(older.scores or ()) or columns.scores
-    names = Columns(query=columns.query, scores=scores, values=judges.columns)
+    names = Columns(query=columns.query, scores=scores, values=judged.columns(columns.values))
     return to_pools(older.source, names)

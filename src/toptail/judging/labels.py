@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from toptail.errors import InputError, option
+from toptail.errors import InputError
 from toptail.io.tables import plain
+from toptail.judging.how import HowJudged
 from toptail.judging.plan import candidate_labels, table_of
-from toptail.pools.columns import DESIGN, as_list, first_row, numbers
+from toptail.pools.columns import DESIGN, first_row, numbers
 from toptail.pools.scored import ScoredPools
 from toptail.stats.best_of_k import Floats, Ints
 
 
-def with_answers(pools: ScoredPools, plan: Any, answers: Any, value: str) -> ScoredPools:
-    """The pools with the design of a plan and the values of its answers."""
+def joined(pools: ScoredPools, how: HowJudged, values: str | None) -> tuple[ScoredPools, str]:
+    """The pools with values from a plan or from pairs, and the value column to judge by."""
 
     def name(data: Any, default: str) -> str:
         return str(data) if isinstance(data, (str, PathLike)) else default
 
-    planned = table_of(plan)
-    values = planned if answers is None else table_of(answers, "answers")
-    where = name(plan, "plan"), name(plan if answers is None else answers, "answers")
-    return answered(pools, planned, values, value, where=where)
+    if how.plan is None:
+        pairs = table_of(how.pairs, "pairs")
+        return with_preferences(pools, pairs, name(how.pairs, "pairs")), PREFERENCE
+    plan, value = table_of(how.plan), values or "value"
+    answers = plan if how.answers is None else table_of(how.answers, "answers")
+    source = how.plan if how.answers is None else how.answers
+    where = name(how.plan, "plan"), name(source, "answers")
+    return answered(pools, plan, answers, value, where=where), value
 
 
 def answered(
@@ -187,54 +192,3 @@ def with_preferences(pools: ScoredPools, pairs: pa.Table, where: str) -> ScoredP
 def _rows(pools: ScoredPools, pairs: pa.Table, side: str, where: str) -> Ints:
     ids = pa.table({"query": pairs["query"], "candidate": pairs[side]})
     return row_of_id(pools, ids, where)
-
-
-@dataclass(frozen=True)
-class Judges:
-    """The arguments of an audit or a choice that say who judged what."""
-
-    values: str | None = None
-    """The value column to judge by."""
-    replicates: Sequence[str] | None = None
-    """Value columns that are independent replicates of one noisy judge, in place of ``values``."""
-    cheap: str | None = None
-    """The value column of a cheap judge, which judged every candidate."""
-    unjudged: float | Literal["bounds"] | None = None
-    """What a candidate without a value counts as, or ``bounds`` for the worst and the best case."""
-    plan: Any = None
-    """A plan of :func:`toptail.plan`."""
-    answers: Any = None
-    """A table of its answers; by default the plan's own table."""
-    pairs: Any = None
-    """A table of judged pairs, in place of values."""
-
-    def __post_init__(self) -> None:
-        if self.plan is None and self.answers is not None:
-            raise InputError(f"{option('answers')} are those to a plan; give {option('plan')} too.")
-        if self.pairs is not None:
-            for name in ("values", "plan", "unjudged"):
-                if getattr(self, name) is not None:
-                    raise InputError(f"{option(name)} says nothing beside {option('pairs')}.")
-
-    @property
-    def partly(self) -> bool:
-        """Whether values may be missing in the table."""
-        return any(source is not None for source in (self.unjudged, self.plan, self.pairs))
-
-    @property
-    def columns(self) -> str | Sequence[str] | None:
-        """The value columns that the table itself must have; None: those that are found by name."""
-        elsewhere = self.plan is not None or self.pairs is not None
-        if self.cheap is not None:
-            return [self.cheap] if elsewhere else [self.values or "value", self.cheap]
-        return None if self.plan is not None else as_list(self.replicates) or self.values
-
-    def joined(self, pools: ScoredPools) -> tuple[ScoredPools, str | None]:
-        """The pools with values from a plan or from pairs, and the value column to judge by."""
-        if self.plan is not None:
-            value = self.values or "value"
-            return with_answers(pools, self.plan, self.answers, value), value
-        if self.pairs is not None:
-            where = str(self.pairs) if isinstance(self.pairs, (str, PathLike)) else "pairs"
-            return with_preferences(pools, table_of(self.pairs, "pairs"), where), PREFERENCE
-        return pools, self.values
