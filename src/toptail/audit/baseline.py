@@ -88,7 +88,6 @@ class Baseline:
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Baseline:
-        """The part ``baseline`` of a stored audit."""
 
         def known(owner: type[Any], stored: Mapping[str, Any]) -> dict[str, Any]:
             return {field.name: stored[field.name] for field in fields(owner)}

@@ -146,7 +146,6 @@ def _means(picks: JudgedPicks, seed: int) -> tuple[Floats, Floats]:
 
 
 def _counts(picks: JudgedPicks) -> Floats:
-    """Judged repetitions ``[queries, selectors]``."""
     shape = len(picks.query), len(picks.selector)
     cell = picks.query_at * shape[1] + picks.selector_at
     known = (~np.isnan(picks.value)).astype(np.float64)

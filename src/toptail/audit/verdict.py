@@ -430,7 +430,6 @@ class Curve(Container):
 
     @classmethod
     def parts(cls) -> list[str]:
-        """Names of the lists over K."""
         return [field.name for field in fields(cls) if field.name != "k"]
 
     def _summary(self) -> str:

@@ -61,7 +61,6 @@ def _member(
 
 
 def _declared(path: Path, name: str, file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type in an array's header."""
     if file.read(6) != b"\x93NUMPY":
         raise InputError(f"{path}: '{name}' is no array; save named arrays with np.savez.")
     first = file.read(2)[:1] == b"\x01"
@@ -113,7 +112,6 @@ class HashedFormat:
     sorted by name."""
 
     def sha256(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
-        """Hash of a header and its arrays."""
         digest = hashlib.sha256(self._text(header).encode())
         for name in sorted(arrays) if self.beside else arrays:
             array = np.ascontiguousarray(arrays[name])

@@ -87,7 +87,6 @@ def remove_at_once(folder: Path) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Content hash of a file, as hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -142,7 +142,6 @@ _HEADER: Final = struct.Struct("<4s5H3I2H")
 
 
 def _is_inspect(data: object) -> bool:
-    """Whether a JSON value is a log of Inspect with samples."""
     return isinstance(data, dict) and {"version", "eval", "status", "samples"} <= set(data)
 
 
@@ -239,7 +238,6 @@ _LIKELIHOODS: Final = ("loglikelihood", "loglikelihood_per_character")
 
 
 def _is_sample(line: object) -> bool:
-    """Whether a line is a sample of the harness."""
     return isinstance(line, dict) and set(line) >= _LM_EVAL_KEYS
 
 
@@ -320,12 +318,10 @@ _PAIR: Final = ("scores_chosen", "scores_rejected")
 
 
 def _is_scores(data: object) -> bool:
-    """Whether a JSON value holds the scores of RewardBench 2."""
     return isinstance(data, dict) and all(isinstance(data.get(c), list) for c in _COLUMNS_OF_2)
 
 
 def _is_pair(line: object) -> bool:
-    """Whether a line is one of RewardBench 1."""
     return isinstance(line, dict) and all(name in line for name in _PAIR)
 
 

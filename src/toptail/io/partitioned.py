@@ -39,7 +39,6 @@ class PartFile:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         return sum(self.groups)
 
 
@@ -60,7 +59,6 @@ class PartitionedTable:
 
     @cached_property
     def rows(self) -> int:
-        """Number of rows of all files."""
         return sum(file.rows for file in self.files)
 
     def batches(
@@ -73,7 +71,6 @@ class PartitionedTable:
                 yield from self._of_file(file, columns, start - file.first, end - file.first)
 
     def read(self, columns: Sequence[str]) -> pa.Table:
-        """All rows at once."""
         return pa.concat_tables([piece for _, _, piece in self.batches(columns)])
 
     def _of_file(

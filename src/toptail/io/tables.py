@@ -296,7 +296,6 @@ def _column(column: Any) -> Any:
 
 
 def roles_text(scores: Iterable[str], values: Iterable[str], further: Iterable[str] = ()) -> str:
-    """The roles as they are stored."""
     roles = {"scores": list(scores), "values": list(values), "further": list(further)}
     return json.dumps({role: names for role, names in roles.items() if names or role != "further"})
 

@@ -47,7 +47,6 @@ class Here:
     """The process of the command, one job after another."""
 
     def run(self, jobs: Sequence[Job], tick: Tick = no_tick) -> dict[str, Done]:
-        """Run them in the order of the list."""
         missing = [job for job in jobs if not job.is_done()]
         found = {}
         for number, job in enumerate(missing):

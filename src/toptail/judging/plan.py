@@ -69,7 +69,6 @@ class JudgingPlan:
         return f"JudgingPlan({self.summary()})"
 
     def summary(self) -> str:
-        """The plan in a sentence."""
         return (
             f"{self.labels:,} of {self.candidates:,} candidates, {self.whole:,} queries as a "
             f"whole; expected half-width of the captured share {self.half_width:.3f}"

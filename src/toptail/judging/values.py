@@ -59,7 +59,6 @@ class Judgement:
 
     @property
     def largest(self) -> float:
-        """The largest size of a value."""
         return float(np.abs(self.value).max())
 
     @property

@@ -205,7 +205,6 @@ class JudgedPicks(Container):
         return f"{self.value.size:,} picks at {queries(len(self.query))}; selectors {selectors}"
 
     def to_arrow(self) -> pa.Table:
-        """The long table."""
         columns: dict[str, Any] = {
             "query": self.query.take(pa.array(self.query_at)),
             "selector": self.selector.take(pa.array(self.selector_at)),

@@ -382,13 +382,11 @@ def length_of(schema: pa.Schema, roles: Roles) -> str | None:
 
 
 def _lengths(column: pa.Array) -> Floats:
-    """The length of each candidate: its number, or the characters of its text."""
     counts = column if holds_numbers(column.type) else pc.utf8_length(column)
     return np.asarray(counts.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
 
 
 def check_query(where: str, names: list[str], own: TableNames) -> None:
-    """Raise :class:`InputError` without a query column."""
     if "query" not in names:
         raise InputError(f"{where}: {missing_columns(('query',), [own[name] for name in names])}.")
 
@@ -507,7 +505,6 @@ def check_same_label(
 def _dense_flags(
     where: str, columns: Columns, dense: Mapping[str, NDArray[Any]], roles: Roles
 ) -> NDArray[np.bool_] | None:
-    """The support as booleans ``[queries, candidates]``."""
     if "support" not in dense or "support" in (*roles.scores, *roles.further):
         return None
     array, name = dense["support"], TableNames(table_names(columns))["support"]

@@ -243,7 +243,6 @@ class ScoredPools(Container):
 
     @property
     def supported(self) -> bool:
-        """Whether there is a support column."""
         return self.support is not None
 
     @property

@@ -122,7 +122,6 @@ class LabelCodes:
 
     @property
     def array(self) -> pa.Array:
-        """The labels in order."""
         return pa.array(list(self.labels), self._kind)
 
 

@@ -380,7 +380,6 @@ class OrderStatistics:
             self._counts += other._counts
 
     def end(self) -> None:
-        """Finish a pass."""
         if self._stored is not None:
             self._settle(np.sort(np.concatenate(self._stored)))
             return

@@ -260,7 +260,6 @@ class Estimate:
     """``[resamples, ...]``."""
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
-        """Percentile interval of each entry."""
         return percentile_interval(self.draws, level)
 
     def __sub__(self, other: Estimate) -> Estimate:

@@ -75,7 +75,6 @@ def _line(y: Floats, weight: Floats, x: Floats) -> tuple[Floats, float, Floats]:
 
 
 def _along(matrix: Floats, vector: Floats) -> Floats:
-    """The matrix times the vector."""
     return steady_product(matrix, vector[:, None])[:, 0]
 
 
