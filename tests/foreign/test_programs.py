@@ -21,10 +21,10 @@ from toptail.errors import InputError
 from toptail.lab.foreign.torchscript import (
     OPERATORS,
     checked_code,
+    checked_copy,
     is_allowed,
     read_program,
     read_torchscript,
-    written_anew,
 )
 
 CODE = """class Q(Module):
@@ -72,7 +72,7 @@ def test_code_of_arithmetic_stays_as_it_is_but_for_warnings() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('_9 = torch.save(x, "f")', r"torch\.save, which is not let in"),
+        ('_9 = torch.save(x, "f")', r"torch\.save, which is not allowed"),
         ('_9 = torch.from_file("f", True, 4)', r"torch\.from_file, which"),
         ("_9 = torch.set_(x, y)", r"torch\.set_, which"),
         ("_9 = torch.as_strided(x, [9], [1])", r"torch\.as_strided, which"),
@@ -117,7 +117,7 @@ def test_other_code_is_refused(line: str, message: str) -> None:
 )  # fmt: skip
 def test_code_that_runs_while_it_is_loaded_is_looked_through(change: tuple[str, str]) -> None:
     assert change[0] in CODE
-    with pytest.raises(ValueError, match=r"torch\.from_file, which is not let in"):
+    with pytest.raises(ValueError, match=r"torch\.from_file, which is not allowed"):
         checked_code(with_body("pass").replace(*change), is_operator)
 
 
@@ -142,7 +142,7 @@ def scripted(path: Path, **members: bytes | str) -> Path:
 
 def test_pytorch_is_given_what_was_looked_through_and_nothing_else(tmp_path: Path) -> None:
     more = {"extra/x": b"y", "code/__torch__.py.debug_pkl": b"z", "traced_inputs.pkl": b"w"}
-    content = written_anew(scripted(tmp_path / "q.pt", **more), is_operator)
+    content = checked_copy(scripted(tmp_path / "q.pt", **more), is_operator)
     names = zipfile.ZipFile(io.BytesIO(content)).namelist()
     kept = ("data.pkl", "constants.pkl", "code/__torch__.py", "version")
     assert names == [f"archive/{name}" for name in kept]
@@ -153,7 +153,7 @@ PROGRAMS = FOREIGN / "torch"
 
 @pytest.mark.parametrize("name", ["traced.pt", "scripted.pt"])
 def test_what_pytorch_wrote_is_let_in(name: str) -> None:
-    content = written_anew(PROGRAMS / name, is_operator)
+    content = checked_copy(PROGRAMS / name, is_operator)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         code = "".join(archive.read(n).decode() for n in archive.namelist() if n.endswith(".py"))
     assert "torch.layer_norm(" in code
@@ -197,7 +197,7 @@ def test_archives_that_bring_other_things_are_refused(
     members: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises((ValueError, InputError), match=message):
-        written_anew(scripted(tmp_path / "q.pt", **members), is_operator)
+        checked_copy(scripted(tmp_path / "q.pt", **members), is_operator)
 
 
 def node(target: str, output: str = "y", **given: Any) -> dict[str, Any]:
@@ -251,7 +251,7 @@ def test_a_program_is_read_without_pytorch(tmp_path: Path) -> None:
     ],
 )
 def test_an_operator_that_is_no_arithmetic_is_refused(target: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"it uses {target}, which is not let in"):
+    with pytest.raises(ValueError, match=f"it uses {target}, which is not allowed"):
         read_program(exported(tmp_path / "q.pt2", node(target, self=S, other=W)))
 
 
@@ -434,7 +434,7 @@ def test_a_script_that_writes_a_file_is_refused(name: str, torch: Any, tmp_path:
     victim = tmp_path / "victim"
     victim.write_bytes(b"\0" * 16)
     path = saved(torch, attackers(torch, str(victim))[name], tmp_path / "scripted.pt")
-    with pytest.raises(InputError, match=f"torch.{name}, which is not let in"):
+    with pytest.raises(InputError, match=f"torch.{name}, which is not allowed"):
         read(path).score(*ROWS)
     assert victim.read_bytes() == b"\0" * 16
 
@@ -460,7 +460,7 @@ def test_an_exported_program_that_writes_a_file_is_refused(torch: Any, tmp_path:
         return json.dumps(model).encode()
 
     changed(path, change)
-    with pytest.raises(InputError, match=r"aten\.from_file\.default, which is not let in"):
+    with pytest.raises(InputError, match=r"aten\.from_file\.default, which is not allowed"):
         read(path).score(*ROWS)
     assert victim.read_bytes() == b"\0" * 16
 
@@ -477,7 +477,7 @@ def test_default_arguments_do_not_run_while_a_file_is_loaded(torch: Any, tmp_pat
         return content.replace(b"g: Tensor)", f"g: Tensor, h: Tensor={opens})".encode())
 
     changed(path, change)
-    with pytest.raises(InputError, match=r"torch\.from_file, which is not let in"):
+    with pytest.raises(InputError, match=r"torch\.from_file, which is not allowed"):
         read(path)
     assert victim.read_bytes() == b"\0" * 16
 

@@ -11,6 +11,8 @@ from conftest import is_large
 from toptail.lab.tasks.trajectories import Trajectories
 
 DATA = Path(__file__).parent / "data"
+SAMPLES = sorted(path.stem for path in DATA.glob("*-v0.npz"))
+"""Data sets of which there is a small sample."""
 
 
 @pytest.fixture(autouse=True)

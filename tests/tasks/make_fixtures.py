@@ -1,23 +1,22 @@
-"""Collect the small samples in ``tests/tasks/data``: python tests/tasks/make_fixtures.py.
+"""Collect the small samples in ``tests/tasks/data``: python -m tests.tasks.make_fixtures.
 
-Ant, humanoid and soccer are driven by random actions: their experts are trained elsewhere.
+Ants, humanoids and soccer players take random actions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.tasks.conftest import DATA, SAMPLES
 from toptail.lab.tasks.collect import Collection, collect
 from toptail.lab.tasks.episodes import Situation
 from toptail.lab.tasks.files import record_path
-from toptail.lab.tasks.names import SHORT_NAMES, parse_name
+from toptail.lab.tasks.names import parse_name
 
-DATA = Path(__file__).parent / "data"
 EPISODES, VAL_EPISODES, ROWS, SEED = 4, 2, 61, 0
 
 
@@ -49,7 +48,7 @@ def collection(name: str) -> Collection:
 
 
 def main() -> None:
-    for name in SHORT_NAMES.values():
+    for name in SAMPLES:
         for path in DATA.glob(f"{name}*"):
             path.unlink()
         paths = collect(collection(name), DATA / f"{name}.npz")

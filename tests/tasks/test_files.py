@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.tasks.conftest import DATA, hand_made
+from tests.tasks.conftest import DATA, SAMPLES, hand_made
 from toptail.errors import InputError
 from toptail.io.json_files import write_json
 from toptail.lab.tasks.files import find, load, load_file, read_record, record_path, save_file
-from toptail.lab.tasks.names import SHORT_NAMES, parse_name
+from toptail.lab.tasks.names import parse_name
 
 POINT = "pointmaze-medium-navigate-v0"
 Arrays = dict[str, NDArray[Any]]
@@ -29,7 +29,7 @@ def write(path: Path, arrays: Arrays) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", SHORT_NAMES.values())
+@pytest.mark.parametrize("name", SAMPLES)
 def test_every_sample_loads_with_its_dimensions(name: str) -> None:
     dataset = load(DATA / f"{name}.npz")
     assert dataset.task == parse_name(name)
@@ -48,7 +48,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
-@pytest.mark.parametrize("name", SHORT_NAMES.values())
+@pytest.mark.parametrize("name", SAMPLES)
 def test_ogbenchs_own_loader_reads_what_was_collected(name: str) -> None:
     utils = pytest.importorskip("ogbench.utils")
     data = load_file(DATA / f"{name}.npz")

@@ -7,17 +7,17 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.quick import quick
-from tests.tasks.conftest import DATA
+from tests.tasks.conftest import DATA, SAMPLES
 from toptail.errors import InputError
 from toptail.lab.tasks.files import load_file
-from toptail.lab.tasks.names import SHORT_NAMES, parse_name
+from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.simulator import MAZE_TOLERANCE, MazeBatch, Simulator, restore_errors
 from toptail.lab.tasks.trajectories import Trajectories
 
 simulator_of = lru_cache(maxsize=1)(Simulator)  # a quarter of a gigabyte each
-MAZE_NAMES = [name for name in SHORT_NAMES.values() if "navigate" in name]
+MAZE_NAMES = [name for name in SAMPLES if "navigate" in name]
 QUICK = (*MAZE_NAMES, "scene-play-v0")
-PLAY_NAMES = [name for name in SHORT_NAMES.values() if "play" in name]
+PLAY_NAMES = [name for name in SAMPLES if "play" in name]
 
 
 @pytest.mark.parametrize("name", MAZE_NAMES)
@@ -36,7 +36,7 @@ def test_in_manipulation_most_are_found_again(name: str) -> None:
     assert np.mean(errors < 1e-2) > 0.95
 
 
-@pytest.mark.parametrize("name", quick(SHORT_NAMES.values(), QUICK))
+@pytest.mark.parametrize("name", quick(SAMPLES, QUICK))
 def test_the_restored_observation_is_the_recorded_one(name: str) -> None:
     data, simulator = load_file(DATA / f"{name}.npz"), simulator_of(parse_name(name))
     for row in (0, 17, 60, 150):
@@ -57,7 +57,7 @@ def rollout(
     return np.stack(observations)
 
 
-@pytest.mark.parametrize("name", quick(SHORT_NAMES.values(), QUICK))
+@pytest.mark.parametrize("name", quick(SAMPLES, QUICK))
 def test_two_restores_with_one_seed_give_bit_equal_rollouts(name: str) -> None:
     data, simulator = load_file(DATA / f"{name}.npz"), simulator_of(parse_name(name))
     first = rollout(simulator, data, 100, steps=8, seed=3)

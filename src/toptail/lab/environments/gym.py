@@ -38,7 +38,7 @@ class GymEnvironment:
 
     def __init__(self, environment: Any) -> None:
         if isinstance(environment, str):
-            environment = _made(environment)
+            environment = _make(environment)
         self._env = environment.unwrapped
         box = self._env.action_space
         if type(box).__name__ != "Box" or not np.isfinite([box.low, box.high]).all():
@@ -203,7 +203,7 @@ def _columns(samples: list[dict[str, NDArray[Any]]]) -> list[int] | None:
     return same.argmax(axis=0).tolist() if same.any(axis=0).all() else None
 
 
-def _made(name: str) -> Any:
+def _make(name: str) -> Any:
     gymnasium = load_module("gymnasium")
     try:
         with quiet(), unlogged():

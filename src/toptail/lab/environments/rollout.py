@@ -96,7 +96,7 @@ def roll_out(
     action can change that. The policy is asked once per step for all running rollouts, at most
     ``slots`` of them; one that is over makes room for the next.
     """
-    return _Running(make(slots), starts, rules).all(policy, tick)
+    return _Running(make(slots), starts, rules).run(policy, tick)
 
 
 class _Running:
@@ -120,7 +120,7 @@ class _Running:
         # One table of powers: a power's last bit may depend on how many are taken at once.
         self._discount = rules.gamma ** np.arange(rules.horizon + 1.0)
 
-    def all(self, policy: Policy, tick: Callable[[float], None] | None) -> Rollouts:
+    def run(self, policy: Policy, tick: Callable[[float], None] | None) -> Rollouts:
         over_so_far = 0
         while True:
             self._fill()

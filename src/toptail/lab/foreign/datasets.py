@@ -89,7 +89,7 @@ class Imported:
     """Changes to them, in sentences."""
 
     def checked(self, source: str) -> Imported:
-        """Without episodes of a single row, which have no transition; all of one width."""
+        """The same without episodes of a single row; arrays must have one width in all episodes."""
         for name in self.episodes[0] if self.episodes else ():
             widths = sorted({e[name].shape[1] for e in self.episodes if name in e})
             if len(widths) > 1:
@@ -103,17 +103,13 @@ class Imported:
         return Imported(long, (*self.notes, *note))
 
 
-def trajectories(episodes: Sequence[Mapping[str, NDArray[Any]]], source: str) -> Trajectories:
-    """Episodes one after another, the last row of each marked as its end."""
-    names = [name for name in episodes[0] if all(name in episode for episode in episodes)]
-    arrays = {
-        name: np.concatenate([np.asarray(e[name], _KINDS.get(name, np.float32)) for e in episodes])
-        for name in names
-    }
-    ends = np.cumsum([len(episode["observations"]) for episode in episodes]) - 1
-    terminals = np.zeros(len(arrays["observations"]), np.bool_)
-    terminals[ends] = True
-    return Trajectories(**arrays, terminals=terminals, source=source)
+def trajectories(episodes: Sequence[Arrays], source: str) -> Trajectories:
+    """Episodes one after another, in the types of numbers that data set files have."""
+    typed = [
+        {name: np.asarray(array, _KINDS.get(name, np.float32)) for name, array in episode.items()}
+        for episode in episodes
+    ]
+    return Trajectories.of_episodes(typed, source)
 
 
 def split_rows(arrays: Arrays, ends: NDArray[np.bool_]) -> list[Arrays]:
@@ -133,27 +129,35 @@ def as_rows(array: NDArray[Any], name: str, source: str) -> NDArray[Any]:
     return rows
 
 
+def _simulator_columns(found: Arrays) -> dict[str, str]:
+    """The arrays with the simulator's positions and velocities; empty unless both are there."""
+    named = {part: part if part in found else f"infos/{part}" for part in ("qpos", "qvel")}
+    return named if found.keys() >= set(named.values()) else {}
+
+
 def padded(array: NDArray[Any], rows: int) -> NDArray[Any]:
     """An array with its last row repeated up to a number of rows."""
     return np.concatenate([array, np.repeat(array[-1:], rows - len(array), axis=0)])
 
 
-_STATE: Final = {"qpos": "infos/qpos", "qvel": "infos/qvel"}
 _ENDS: Final = ("terminals", "timeouts")
 
 
 def read_d4rl(path: Path) -> Imported:
     """The episodes of an HDF5 file; an episode ends at its ``terminals`` or ``timeouts``."""
     with opened(path) as file:
-        return _cut(arrays_of(file), path)
+        return _cut_at_ends(arrays_of(file), path)
 
 
 def read_npz(path: Path) -> Imported:
     """The episodes of an npz file in OGBench's layout, whatever the types of its numbers."""
-    return _cut({name: np.asarray(array) for name, array in read_arrays(path).items()}, path)
+    return _cut_at_ends(
+        {name: np.asarray(array) for name, array in read_arrays(path).items()}, path
+    )
 
 
-def _cut(found: Arrays, path: Path) -> Imported:
+def _cut_at_ends(found: Arrays, path: Path) -> Imported:
+    """The episodes of flat arrays."""
     for name in ("observations", "actions"):
         if name not in found:
             raise InputError(
@@ -164,12 +168,9 @@ def _cut(found: Arrays, path: Path) -> Imported:
     ends = [found[name].reshape(-1).astype(np.bool_) for name in _ENDS if name in found]
     if not ends:
         raise InputError(f"{path} has neither 'terminals' nor 'timeouts': where do episodes end?")
-    named = {"observations": "observations", "actions": "actions", "button_states": "button_states"}
-    for part, inside in _STATE.items():
-        named[part] = part if part in found else inside
-    if not {named["qpos"], named["qvel"]} <= set(found):
-        del named["qpos"], named["qvel"]
-    parts = {p: as_rows(found[n], n, str(path)) for p, n in named.items() if n in found}
+    own = {n: n for n in ("observations", "actions", "button_states") if n in found}
+    named = own | _simulator_columns(found)
+    parts = {part: as_rows(found[name], name, str(path)) for part, name in named.items()}
     rows = {len(array) for array in (*parts.values(), *ends)}
     if len(rows) > 1:
         raise InputError(f"{path}: its arrays are not of one length: {sorted(rows)}.")
@@ -203,8 +204,8 @@ def read_minari(folder: Path) -> Imported:
     with refusing(folder, "cannot be read as a data set of Minari", _ADVICE):
         stored = _of_arrow(folder) if facts.get("data_format") == "arrow" else _of_hdf5(folder)
         box = _box(facts.get("action_space"))
-        episodes = [_laid(episode, str(folder), box) for episode in stored]
-        note = () if box is None else (f"Actions of the box {_text(box)} were brought to ±1.",)
+        episodes = [_rows_of_episode(episode, str(folder), box) for episode in stored]
+        note = () if box is None else (f"Actions of the box {_box_text(box)} were brought to ±1.",)
         return Imported(episodes, note)
 
 
@@ -246,18 +247,15 @@ def _columns(table: pa.Table) -> Iterator[tuple[str, NDArray[Any]]]:
             yield name.replace(".", "/"), column.to_numpy(zero_copy_only=False)
 
 
-def _laid(stored: Arrays, source: str, box: NDArray[Any] | None) -> Arrays:
+def _rows_of_episode(stored: Arrays, source: str, box: NDArray[Any] | None) -> Arrays:
     """An episode's arrays: as many rows as observations, one more than there are actions."""
-    named = {"observations": "observations", "qpos": "infos/qpos", "qvel": "infos/qvel"}
-    if "observations" not in stored:
-        named["observations"] = f"observations/{_OBSERVATION}"
-    if named["observations"] not in stored or "actions" not in stored:
+    seen = "observations" if "observations" in stored else f"observations/{_OBSERVATION}"
+    if seen not in stored or "actions" not in stored:
         raise InputError(
             f"{source}: an episode has {', '.join(sorted(stored)) or 'nothing'}; expected actions "
             f"and observations, or the part '{_OBSERVATION}' of these."
         )
-    if not {named["qpos"], named["qvel"]} <= set(stored):
-        del named["qpos"], named["qvel"]
+    named = {"observations": seen, **_simulator_columns(stored)}
     result = {part: as_rows(stored[name], name, source) for part, name in named.items()}
     actions = as_rows(stored["actions"], "actions", source).astype(np.float32)
     if actions.size and box is not None:
@@ -284,7 +282,7 @@ def _box(space: Any) -> NDArray[np.float32] | None:
     return None if np.array_equal(ends, [[-1.0] * ends.shape[1], [1.0] * ends.shape[1]]) else ends
 
 
-def _text(box: NDArray[np.float32]) -> str:
+def _box_text(box: NDArray[np.float32]) -> str:
     return ", ".join(f"{low:g} to {high:g}" for low, high in box.T)
 
 

@@ -1,4 +1,4 @@
-"""Pickles and files of ``torch.save`` read as data: no instruction of theirs is ever called.
+"""Pickles and files of ``torch.save`` read as data: nothing that they name is ever called.
 
 Python's own unpickler imports what a file names and calls it, which is as good as running the
 file. With a ``find_class`` that returns stubs only, it still makes room for whatever number of
@@ -75,11 +75,11 @@ def read_pickle(data: bytes, where: object, storages: Storages | None = None) ->
     """
     advice = "only arrays and plain containers are read, since unpickling runs code"
     with refusing(where, "cannot be read as a pickle", advice):
-        machine = _Machine(storages)
+        reader = _Reader(storages)
         for opcode, argument, _ in pickletools.genops(data):
             if opcode.name == "STOP":
-                return machine.stack[-1]
-            machine.follow(opcode.name, argument)
+                return reader.stack[-1]
+            reader.carry_out(opcode.name, argument)
         raise RefusedPickleError("it has no end")
 
 
@@ -95,7 +95,7 @@ _LITERALS: Final = frozenset(
 )
 
 
-class _Machine:
+class _Reader:
     """A pickle's stack, memo and marks."""
 
     def __init__(self, storages: Storages | None) -> None:
@@ -105,7 +105,7 @@ class _Machine:
         self._storages = storages
         self._encoded: dict[int, tuple[str, bytes]] = {}
 
-    def follow(self, name: str, argument: Any) -> None:
+    def carry_out(self, name: str, argument: Any) -> None:
         """Carry out one instruction."""
         stack = self.stack
         match name:
@@ -119,7 +119,7 @@ class _Machine:
                 stack.append(PickledName(*argument.split(" ", 1)))
             case "STACK_GLOBAL":
                 last, module = stack.pop(), stack.pop()
-                stack.append(PickledName(_a(str, module), _a(str, last)))
+                stack.append(PickledName(_require(str, module), _require(str, last)))
             case "MARK":
                 self._marks.append(len(stack))
             case "TUPLE":
@@ -130,18 +130,18 @@ class _Machine:
                 stack.append(_pairs(self._since_mark()))
             case "APPEND":
                 last = stack.pop()
-                _a(list, stack[-1]).append(last)
+                _require(list, stack[-1]).append(last)
             case "APPENDS":
                 items = self._since_mark()
-                _a(list, stack[-1]).extend(items)
+                _require(list, stack[-1]).extend(items)
             case "SETITEM":
                 value, key = stack.pop(), stack.pop()
-                _a(dict, stack[-1]).update(_pairs((key, value)))
+                _require(dict, stack[-1]).update(_pairs((key, value)))
             case "SETITEMS":
                 pairs = _pairs(self._since_mark())
-                _a(dict, stack[-1]).update(pairs)
+                _require(dict, stack[-1]).update(pairs)
             case "REDUCE" | "NEWOBJ":
-                arguments, what = _a(tuple, stack.pop()), stack.pop()
+                arguments, what = _require(tuple, stack.pop()), stack.pop()
                 stack.append(self._made(what, arguments))
             case "BUILD":
                 self._fill(stack.pop())
@@ -196,16 +196,16 @@ class _Machine:
         if encoding != "latin1":
             raise RefusedPickleError("bytes in another encoding than Latin-1")
         if id(text) not in self._encoded:
-            self._encoded[id(text)] = text, _a(str, text).encode("latin-1")
+            self._encoded[id(text)] = text, _require(str, text).encode("latin-1")
         return self._encoded[id(text)][1]
 
     def _fill(self, state: Any) -> None:
         """Give an array its content, or a type its byte order."""
         what = self.stack[-1]
         if isinstance(what, _Kind):
-            what.order = _order(_a(tuple, state))
+            what.order = _order(_require(tuple, state))
         elif isinstance(what, _Unfilled):
-            _, shape, kind, fortran, raw = _a(tuple, state)
+            _, shape, kind, fortran, raw = _require(tuple, state)
             self.stack[-1] = _array(shape, kind, raw, bool(fortran))
             self._memo.update(dict.fromkeys(what.keys, self.stack[-1]))
             what.keys.clear()
@@ -213,7 +213,7 @@ class _Machine:
             raise RefusedPickleError(f"a state for {_called(what)}")
 
 
-def _a(kind: type, value: Any) -> Any:
+def _require(kind: type, value: Any) -> Any:
     if not isinstance(value, kind):
         raise RefusedPickleError(f"{_called(value)} where a {kind.__name__} is expected")
     return value
@@ -251,9 +251,9 @@ def _order(state: tuple[Any, ...]) -> str:
 
 def _array(shape: Any, kind: Any, raw: Any, fortran: bool) -> Array:
     """An array of exactly as many bytes as its shape needs."""
-    code = _a(_Kind, kind)
+    code = _require(_Kind, kind)
     dtype = np.dtype(code.code).newbyteorder(code.order)
-    sizes = tuple(int(_a(int, size)) for size in _a(tuple, shape))
+    sizes = tuple(int(_require(int, size)) for size in _require(tuple, shape))
     if not isinstance(raw, bytes | bytearray):
         raise RefusedPickleError("an array without its bytes")
     if min(sizes, default=0) < 0 or math.prod(sizes) * dtype.itemsize != len(raw):
@@ -266,7 +266,7 @@ def _jax_array(fun: Any, _args: Any, state: Any, _about: Any = None) -> Array:
     """An array of JAX, which is pickled as the parts of a NumPy array."""
     if fun not in _UNFILLED:
         raise RefusedPickleError(f"it asks for {_called(fun)}")
-    _, shape, kind, fortran, raw = _a(tuple, state)
+    _, shape, kind, fortran, raw = _require(tuple, state)
     return _array(shape, kind, raw, bool(fortran))
 
 
@@ -280,13 +280,15 @@ def _from_buffer(raw: Any, kind: Any, shape: Any, order: Any) -> Array:
 
 def _mapping(items: Any = None) -> dict[Any, Any]:
     """The dictionary itself: copies could be asked for without end."""
-    mapping: dict[Any, Any] = {} if items is None else _a(dict, items)
+    mapping: dict[Any, Any] = {} if items is None else _require(dict, items)
     return mapping
 
 
 def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_options: object) -> Array:
-    sizes, steps = ([int(_a(int, n)) for n in _a(tuple, numbers)] for numbers in (size, stride))
-    return strided(_a(np.ndarray, storage), int(_a(int, offset)), sizes, steps)
+    sizes, steps = (
+        [int(_require(int, n)) for n in _require(tuple, numbers)] for numbers in (size, stride)
+    )
+    return strided(_require(np.ndarray, storage), int(_require(int, offset)), sizes, steps)
 
 
 def strided(flat: Array, start: int, sizes: Sequence[int], steps: Sequence[int]) -> Array:
@@ -305,7 +307,7 @@ def strided(flat: Array, start: int, sizes: Sequence[int], steps: Sequence[int])
 
 
 def _parameter(tensor: Any, *_options: object) -> Any:
-    return _a(np.ndarray, tensor)
+    return _require(np.ndarray, tensor)
 
 
 def _is_scripted(what: PickledName) -> bool:
@@ -315,7 +317,7 @@ def _is_scripted(what: PickledName) -> bool:
 
 
 def _tagged(value: Any, tag: Any) -> Any:
-    if "torch.classes" in _a(str, tag):
+    if "torch.classes" in _require(str, tag):
         raise RefusedPickleError(f"it asks for {tag}")
     return value
 
@@ -340,7 +342,7 @@ _MAKERS: Final[dict[Any, Callable[..., Any]]] = {
     PickledName("torch._utils", "_rebuild_parameter"): _parameter,
     PickledName("torch.jit._pickle", "restore_type_tag"): _tagged,
     **{
-        PickledName("torch.jit._pickle", f"build_{kind}list"): lambda items: _a(list, items)
+        PickledName("torch.jit._pickle", f"build_{kind}list"): lambda items: _require(list, items)
         for kind in ("int", "double", "bool", "tensor")
     },
 }

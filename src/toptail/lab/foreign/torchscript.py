@@ -94,7 +94,7 @@ _KNOWN: Final = frozenset(
     )
 )
 """Types and constants of TorchScript, and conversions to numbers."""
-_LOUD: Final = frozenset(("print", "fork", "awaitable", "rpc_async", "rpc_remote", "rpc_sync"))
+_FORBIDDEN: Final = frozenset(("print", "fork", "awaitable", "rpc_async", "rpc_remote", "rpc_sync"))
 """Functions of TorchScript that no code may call or define."""
 _OF_PRIM: Final = frozenset(
     (
@@ -108,7 +108,7 @@ IsOperator = Callable[[str], bool]
 """Whether PyTorch has an operator of a name."""
 
 
-def written_anew(path: Path, is_operator: IsOperator) -> bytes:
+def checked_copy(path: Path, is_operator: IsOperator) -> bytes:
     """A copy of a TorchScript archive that has its checked code and tensors, and nothing else."""
     target = io.BytesIO()
     with (
@@ -130,10 +130,10 @@ def written_anew(path: Path, is_operator: IsOperator) -> bytes:
 
 def checked_code(text: str, is_operator: IsOperator) -> str:
     """The same code without warnings; raises where it does more than arithmetic."""
-    tree = _Silent().visit(ast.parse(text))
+    tree = _WithoutWarnings().visit(ast.parse(text))
     nodes = list(ast.walk(tree))
     defined = {name for node in nodes for name in _defined(node)}
-    if wrong := defined & (_ROOTS | _CALLED | _LOUD):
+    if wrong := defined & (_ROOTS | _CALLED | _FORBIDDEN):
         raise ValueError(f"its code defines '{min(wrong)}'")
     for node in nodes:
         if not isinstance(node, _SYNTAX):
@@ -151,7 +151,7 @@ def checked_code(text: str, is_operator: IsOperator) -> str:
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
-class _Silent(ast.NodeTransformer):
+class _WithoutWarnings(ast.NodeTransformer):
     """Removes warnings, which would be printed, and bare strings."""
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
@@ -190,7 +190,7 @@ def _check_name(parts: list[str], is_operator: IsOperator) -> None:
     else:  # of a value: an attribute, a method, or an operator
         fine = is_allowed(inner[-1]) or not is_operator(inner[-1])
     if not fine:
-        raise ValueError(f"its code uses {'.'.join(filter(None, parts))}, which is not let in")
+        raise ValueError(f"its code uses {'.'.join(filter(None, parts))}, which is not allowed")
 
 
 _ATEN: Final = "torch.ops.aten."
@@ -272,7 +272,7 @@ def _stored(archive: zipfile.ZipFile, root: str, kind: str) -> dict[str, Array]:
     for name, about in listed.items():
         meta = about["tensor_meta"]
         if about["use_pickle"] is not False or meta is None:
-            raise ValueError(f"its '{name}' is pickled or no tensor, which is not let in")
+            raise ValueError(f"its '{name}' is pickled or no tensor, which is not allowed")
         file = f"{folder}{about['path_name']}"
         raw = files[file] if file in files else files.setdefault(file, archive.read(file))
         flat = np.frombuffer(raw or bytes(8), _TYPES[meta["dtype"]])
@@ -286,7 +286,7 @@ def _check(target: str) -> None:
     name = target.removeprefix(_ATEN).partition(".")[0]
     fine = target.startswith(_ATEN) and is_allowed(name)
     if not fine and target.removeprefix("_operator.") not in _OF_SIZES:
-        raise ValueError(f"it uses {target[:60]}, which is not let in")
+        raise ValueError(f"it uses {target[:60]}, which is not allowed")
 
 
 def _function(torch: Any, target: str) -> Callable[..., Any]:
@@ -321,7 +321,7 @@ def _argument(torch: Any, stored: Mapping[str, Any], known: Mapping[str, Any]) -
         return getattr(torch, (_TYPES if kind == "as_scalar_type" else _FORMATS)[value])
     if kind == "as_device":
         return torch.device("cpu")
-    if kind in ("as_none", "as_layout"):  # as tensors usually lie
+    if kind in ("as_none", "as_layout"):  # the default layout
         return None
     raise ValueError(f"an argument of the kind {kind} is not read")
 
@@ -393,7 +393,7 @@ def _torch(path: Path) -> Any:
 
 
 def _scripted(torch: Any, path: Path) -> _Module:
-    content = written_anew(path, lambda name: hasattr(torch.ops.aten, name))
+    content = checked_copy(path, lambda name: hasattr(torch.ops.aten, name))
     module = torch.jit.load(io.BytesIO(content), map_location="cpu").eval()
     return _Module(module, len(module.forward.schema.arguments) - 1)
 

@@ -164,21 +164,21 @@ class NearBehaviour:
         mean = actions[near[:, :CONTINUED]].mean(axis=1)
         if self._passed is None:
             return np.asarray(mean, np.float32)
-        lead = self._lead(near, self._passed[goal])
-        soonest = actions[near[np.arange(len(near)), lead.argmin(axis=1)]]
-        reaches = np.isfinite(lead).any(axis=1, keepdims=True)
+        steps = self._steps_to_goal(near, self._passed[goal])
+        soonest = actions[near[np.arange(len(near)), steps.argmin(axis=1)]]
+        reaches = np.isfinite(steps).any(axis=1, keepdims=True)
         return np.asarray(np.where(reaches, soonest, mean), np.float32)
 
-    def _lead(self, near: IntArray, passed: IntArray) -> NDArray[np.float64]:
+    def _steps_to_goal(self, near: IntArray, passed: IntArray) -> NDArray[np.float64]:
         """Steps from each near row to the goal along its trajectory; infinite if it misses it."""
-        data, lead = self._data.data, np.full(near.shape, np.inf)
+        data, steps = self._data.data, np.full(near.shape, np.inf)
         ends = near + data.remaining(near.ravel()).reshape(near.shape)
         for i, rows in enumerate(passed):
             at = np.searchsorted(rows, near[i])
             then = rows[np.minimum(at, len(rows) - 1)]
             reached = (at < len(rows)) & (then <= ends[i])
-            lead[i, reached] = (then - near[i])[reached]
-        return lead
+            steps[i, reached] = (then - near[i])[reached]
+        return steps
 
 
 def generators(seed: int, keys: IntArray) -> Iterator[np.random.Generator]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import as_completed
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -137,13 +137,14 @@ def collect(
     _open_parts(collection, out, parts)
 
     total = sum(counts.values())
-    groups = list(_missing_groups(collection, counts, parts))
-    done = total - sum(group.missing for group in groups)
+    missing = {group: group.missing(parts) for group in _groups(collection, counts)}
+    groups = [group for group, number in missing.items() if number]
+    done = total - sum(missing.values())
     report = progress if progress is not None else lambda _done, _total: None
     report(done, total)
     with closing(_run(collection, parts, groups, workers)) as finished:
         for group in finished:
-            done += group.missing
+            done += missing[group]
             report(done, total)
 
     for split, count in counts.items():
@@ -160,7 +161,7 @@ def collection_jobs(collection: Collection, out: Path, work: Callable[[], object
     collected = _is_collected(collection, counts, paths) and not parts.exists()
 
     def piece(group: _Group) -> Job:
-        files = [_part(parts, group.split, episode) for episode in group.wanted]
+        files = group.files(parts)
 
         def collect_them() -> None:
             _open_parts(collection, out, parts)
@@ -209,7 +210,7 @@ def _rows(collection: Collection) -> int:
 
 
 def _origin(collection: Collection) -> dict[str, Any]:
-    """Return everything that the content of an episode depends on, besides its number."""
+    """Everything that the content of an episode depends on, besides its number."""
     expert = collection.expert
     return {
         "name": collection.task.name,
@@ -262,17 +263,12 @@ class _Group:
     """Numbers of the episodes; the last group may go beyond the end of the data set."""
     wanted: range
     """Those of the data set."""
-    missing: int
-    """How many of them have no file yet."""
 
+    def files(self, parts: Path) -> list[Path]:
+        return [_part(parts, self.split, episode) for episode in self.wanted]
 
-def _missing_groups(
-    collection: Collection, counts: dict[Split, int], parts: Path
-) -> Iterator[_Group]:
-    for group in _groups(collection, counts):
-        missing = sum(not _part(parts, group.split, episode).exists() for episode in group.wanted)
-        if missing:
-            yield replace(group, missing=missing)
+    def missing(self, parts: Path) -> int:
+        return sum(not file.exists() for file in self.files(parts))
 
 
 def _groups(collection: Collection, counts: dict[Split, int]) -> Iterator[_Group]:
@@ -285,7 +281,7 @@ def _groups(collection: Collection, counts: dict[Split, int]) -> Iterator[_Group
     for split, count in counts.items():
         for first in range(0, count, size):
             wanted = range(first, min(first + size, count))
-            yield _Group(split, range(first, first + size), wanted, len(wanted))
+            yield _Group(split, range(first, first + size), wanted)
 
 
 def _part(parts: Path, split: Split, episode: int) -> Path:
@@ -329,13 +325,7 @@ def _collector_of_this_process(collection: Collection) -> Collector:
 def _merge(collection: Collection, parts: Path, split: Split, count: int, path: Path) -> None:
     episodes = [read_arrays(_part(parts, split, episode)) for episode in range(count)]
     goals = [int(episode.pop("goals")[0]) for episode in episodes]
-    arrays: dict[str, Any] = {
-        name: np.concatenate([episode[name] for episode in episodes]) for name in episodes[0]
-    }
-    ends = np.cumsum([len(episode["actions"]) for episode in episodes]) - 1
-    terminals = np.zeros(ends[-1] + 1, dtype=bool)
-    terminals[ends] = True
-    trajectories = Trajectories(**arrays, terminals=terminals, source=str(path))
+    trajectories = Trajectories.of_episodes(episodes, str(path))
     save_file(path, trajectories)
     record = {
         "file": path.name,

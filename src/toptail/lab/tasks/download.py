@@ -126,7 +126,7 @@ def _fetch(url: str, path: Path, progress: Progress) -> Path:
             problem = brief(getattr(error, "reason", error))
         if not known.get("tag", "").startswith('"'):  # a weak tag does not promise the same bytes
             origin.unlink(missing_ok=True)
-        # Bytes that came, were dropped and came again are no progress.
+        # Only bytes beyond the largest size so far are progress.
         tries = 0 if part.exists() and part.stat().st_size > most else tries + 1
         time.sleep(_WAIT * 2 ** max(0, tries - 1) if tries < _TRIES else 0.0)
     _remove(path)

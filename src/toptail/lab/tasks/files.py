@@ -67,7 +67,7 @@ def _check_rows(arrays: Arrays, source: str) -> None:
     if arrays["actions"].dtype.kind == "i":
         flat["actions"] = arrays["actions"].ndim  # Powderworld: one number per row
     for name, array in arrays.items():
-        if name not in ("observations", *REQUIRED, "qpos", "qvel", "button_states"):
+        if name not in ARRAYS:
             continue
         dimensions = flat.get(name, 2)
         if name == "observations" and array.dtype == np.uint8:
@@ -209,10 +209,12 @@ def split_path(path: Path, split: Split) -> Path:
 
 def task_of(path: Path) -> TaskName | None:
     """The OGBench name of a file, by its name or its record; None if it has none."""
-    return _named(path.stem.removesuffix("-val")) or _named((read_record(path) or {}).get("name"))
+    return _task_named(path.stem.removesuffix("-val")) or _task_named(
+        (read_record(path) or {}).get("name")
+    )
 
 
-def _named(name: object) -> TaskName | None:
+def _task_named(name: object) -> TaskName | None:
     try:
         return parse_name(str(name))
     except InputError:
@@ -273,7 +275,7 @@ def load_file(path: str | Path, task: TaskName | None = None) -> Trajectories:
     It must have the dimensions of the task, which by default is taken from the file's name.
     """
     path = Path(path).expanduser()
-    _refuse_what_is_no_npz(path)
+    _require_npz(path)
     arrays = read_arrays(path)
     check_arrays(arrays, str(path), task if task is not None else task_of(path))
     known: dict[str, Any] = {name: arrays[name] for name in ARRAYS if name in arrays}
@@ -292,7 +294,7 @@ def save_file(path: Path, trajectories: Trajectories) -> None:
     """Write trajectories in OGBench's layout, compressed as the published files are."""
     arrays = trajectories.arrays()
     # By its name alone: there may be a record of an earlier file.
-    check_arrays(arrays, str(path), _named(path.stem.removesuffix("-val")))
+    check_arrays(arrays, str(path), _task_named(path.stem.removesuffix("-val")))
     write_arrays(path, arrays, compressed=True)
 
 
@@ -307,8 +309,8 @@ def read_record(path: Path) -> dict[str, Any] | None:
     return read_object(where, "delete it to go on without a record") if where.exists() else None
 
 
-def _refuse_what_is_no_npz(path: Path) -> None:
-    """Refuse files of other kinds, recognized by their first bytes."""
+def _require_npz(path: Path) -> None:
+    """Refuse files of other kinds by their first bytes."""
     if not path.is_file():
         raise InputError(f"{path} does not exist: expected an .npz file in OGBench's layout.")
     with path.open("rb") as file:

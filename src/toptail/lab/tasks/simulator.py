@@ -1,4 +1,4 @@
-"""The door to MuJoCo and OGBench: imported on first use, quiet, and seeded."""
+"""MuJoCo and OGBench: imported on first use, seeded, and restored to recorded rows."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -54,6 +55,19 @@ class Trajectories:
     """Button states before the action, ``[rows, buttons]``."""
     source: str = "these trajectories"
     """Where the rows come from, for messages."""
+
+    @classmethod
+    def of_episodes(
+        cls, episodes: Sequence[Mapping[str, NDArray[Any]]], source: str
+    ) -> Trajectories:
+        """Episodes one after another, with the arrays that all of them have."""
+        names = [name for name in episodes[0] if all(name in episode for episode in episodes)]
+        arrays: dict[str, Any] = {
+            name: np.concatenate([episode[name] for episode in episodes]) for name in names
+        }
+        terminals = np.zeros(len(arrays["actions"]), dtype=bool)
+        terminals[np.cumsum([len(episode["actions"]) for episode in episodes]) - 1] = True
+        return cls(**arrays, terminals=terminals, source=source)
 
     def __len__(self) -> int:
         return len(self.terminals)

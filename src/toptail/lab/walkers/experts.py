@@ -57,30 +57,30 @@ class SoccerStrategy:
     def start(self, rngs: Sequence[np.random.Generator]) -> None:
         """Begin new episodes."""
         self._rngs, self._visited = rngs, []
-        self._detours = np.full((len(rngs), 2), np.nan)  # none
+        self._detours = np.full((len(rngs), 2), np.nan)  # no detour
 
     def decide(self, situation: Situation) -> Decision:
         """Decide for every episode; called once a step."""
         balls = situation.observations[:, _BALL]
         if self._stitch:
-            return self._one_thing(situation, balls)
+            return self._decide_for_stitch(situation, balls)
         self._update_detours(situation)
         busy = ~np.isnan(self._detours[:, 0])
         near = np.linalg.norm(situation.positions - balls, axis=1) <= CLOSE
         aims = np.where(busy[:, None], self._detours, balls)
-        walk = self._next(situation, situation.positions, aims)
-        dribble = self._next(situation, balls, situation.goals, FAR)
+        walk = self._next_target(situation, situation.positions, aims)
+        dribble = self._next_target(situation, balls, situation.goals, FAR)
         dribbling = near & ~busy
         return Decision(dribbling, np.where(dribbling[:, None], dribble, walk))
 
-    def _one_thing(self, situation: Situation, balls: Positions) -> Decision:
+    def _decide_for_stitch(self, situation: Situation, balls: Positions) -> Decision:
         """Dribble if the ball was in the player's cell at first, else walk to the goal."""
         if not self._visited:
             cells = (situation.maze.cell(places) for places in (situation.positions, balls))
             self._dribblers = np.equal(*cells)
             self._visited.append(situation.positions)
-        walk = self._next(situation, situation.positions, situation.goals)
-        dribble = self._next(situation, balls, situation.goals, FAR)
+        walk = self._next_target(situation, situation.positions, situation.goals)
+        dribble = self._next_target(situation, balls, situation.goals, FAR)
         return Decision(self._dribblers, np.where(self._dribblers[:, None], dribble, walk))
 
     def _update_detours(self, situation: Situation) -> None:
@@ -98,7 +98,7 @@ class SoccerStrategy:
                 detours[i] = maze.centre(self._rngs[i].choice(maze.free))
         self._visited.append(here)
 
-    def _next(
+    def _next_target(
         self, situation: Situation, places: Positions, aims: Positions, most: float = np.inf
     ) -> Positions:
         """The next point of the path: in the arena at most ``most`` away, else the next cell."""
