@@ -136,6 +136,15 @@ def test_many_cells_have_fewer_replicates_and_gone_ones_leave(
     assert list(replicates.read_replicates(tmp_path)) == ["AntMaze"]
 
 
+def test_a_cell_of_two_tables_has_its_replicates_once() -> None:
+    cell = {"mean": 1.0, "draws": np.arange(3.0)}
+    table = {"rows": {"PointMaze": {"raw": {"tau": cell}}}}
+    clean, found = replicates.split_tables({"first": table, "second": table})
+    assert list(found["PointMaze"]) == ["first/raw/tau"]
+    plain = {"rows": {"PointMaze": {"raw": {"tau": {"mean": 1.0}}}}}
+    assert clean == {"first": plain, "second": plain}
+
+
 def grid(*auc: float) -> dict[str, Any]:
     cells = {
         f"tdq[x={i}]": {

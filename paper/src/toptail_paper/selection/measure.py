@@ -53,7 +53,7 @@ class JudgedPools:
     @property
     def best(self) -> Floats:
         """1 for the best candidates of each pool, 0 for others, as `flat`."""
-        return (self.flat == self.flat.max(axis=1, keepdims=True)).astype(np.float64)
+        return np.asarray(self.flat == self.flat.max(axis=1, keepdims=True), np.float64)
 
     @property
     def oracle(self) -> Floats:

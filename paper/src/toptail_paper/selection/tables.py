@@ -282,10 +282,10 @@ def _row(measured: MeasuredPicks, columns: Mapping[int, str]) -> dict[str, Store
     data, means = measured.data, measured.means
     at_k = {seed: pick_norms(data, column) for seed, column in columns.items()}
     alone = {seed: means.mean(norms[:, 0]) for seed, norms in at_k.items()}
-    cells = {"random_norm": means.cell(alone)}
+    cells = {"random_norm": means.cell(alone, replicates=False)}
     for place, k in list(enumerate(data.k))[1:]:
         ratio = {seed: means.mean(norms[:, place]) / alone[seed] for seed, norms in at_k.items()}
-        cells[f"pick_norm_{k}"] = means.cell(ratio)
+        cells[f"pick_norm_{k}"] = means.cell(ratio, replicates=False)
     return cells
 
 

@@ -41,13 +41,18 @@ def key_of(table: str, row: str, metric: str) -> str:
 def split_tables(
     tables: Mapping[str, Mapping[str, Any]],
 ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, NDArray[Any]]]]:
-    """The tables without replicates in their cells, and the replicates by task and key."""
+    """The tables without replicates in their cells, and the replicates by task and key.
+
+    A cell that several tables have stands among the replicates once, under the first.
+    """
     found: dict[str, dict[str, NDArray[Any]]] = {}
+    stored: set[int] = set()
 
     def plain(name: str, task: str, row: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
         cells = {}
         for metric, cell in metrics.items():
-            if DRAWS in cell:
+            if DRAWS in cell and id(cell[DRAWS]) not in stored:
+                stored.add(id(cell[DRAWS]))
                 found.setdefault(task, {})[key_of(name, row, metric)] = cell[DRAWS]
             cells[metric] = {key: value for key, value in cell.items() if key != DRAWS}
         return cells
