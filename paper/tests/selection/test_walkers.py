@@ -145,19 +145,19 @@ def test_a_critic_that_comes_later_costs_its_own_rollouts_alone(study: Selection
     assert Stages(later, walked(name)).run(["scores", "rollouts"]) == []
     second = Stored.read(folder.rollouts)
     names = [str(each) for each in second.arrays["selectors"]]
-    assert names == ["cosine", "likely", "raw", "tdq", "reference", "logged"]
+    assert names == ["cosine@42", "likely", "raw@42", "tdq@42", "reference", "logged"]
     known = {
         (query, candidate)
         for array in ("candidate", "random_candidate")
         for query, line in zip(first.arrays["query"], first.arrays[array], strict=True)
         for candidate in line
     }
-    picked = second.arrays["candidate"][:, names.index("cosine")]
+    picked = second.arrays["candidate"][:, names.index("cosine@42")]
     new = [pair for pair in zip(second.arrays["query"], picked, strict=True) if pair not in known]
     ended = {stage for stage in told if stage.startswith("rollouts: ")}
     assert all(stage.endswith(f"of {2 * len(new)}") for stage in ended)
     assert bool(ended) == bool(new)
-    for own in ("tdq", "logged"):
+    for own in ("tdq@42", "logged"):
         at = [list(file.arrays["selectors"]).index(own) for file in (first, second)]
         np.testing.assert_array_equal(
             first.arrays["returns"][:, at[0]], second.arrays["returns"][:, at[1]]
