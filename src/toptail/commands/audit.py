@@ -92,7 +92,6 @@ class Audit(RayFlag, JudgedFlags):
     """Seed of the bootstrap."""
 
     def run(self) -> int:
-        """Read, audit, write, and print the summary."""
         fail_on = self._fail_on()
         check_folder(self.out)
         result = self._result()

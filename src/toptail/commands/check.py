@@ -75,7 +75,6 @@ class CheckCommand(RayFlag):
     """How much is looked at."""
 
     def run(self) -> int:
-        """Check, write, and print the verdicts."""
         fail_on, config = statuses(self.fail_on, STATUSES), CheckConfig(**vars(self.sizes))
         check_folder(self.out)
         from toptail.lab.check.result import check_lines

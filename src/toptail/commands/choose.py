@@ -69,7 +69,6 @@ class Choose(JudgedFlags):
     """Seed of all that is drawn."""
 
     def run(self) -> int:
-        """Read, choose, write, and print the summary."""
         check_folder(self.out)
         same = ("k_max", "cost", "min_pool", "margin", "abstain", "resamples", "level", "seed")
         named = {"scores": names(self.scores), "filters": names(self.filters)}

@@ -32,7 +32,6 @@ class ListData:
     """List every data set, not only those with states as observations."""
 
     def run(self) -> int:
-        """Print one line per data set."""
         from toptail.lab.tasks.files import data_folders, split_path
         from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name
 
@@ -66,7 +65,6 @@ class GetData:
     """Address of a folder on the web to try before the known ones; may be given repeatedly."""
 
     def run(self) -> int:
-        """Download both files and print where they are."""
         from toptail.lab.tasks.download import get, mirrors
         from toptail.lab.tasks.files import data_folders
 
@@ -96,7 +94,6 @@ class InfoData:
     """An OGBench name or the path of an .npz file."""
 
     def run(self) -> int:
-        """Load, check and print."""
         from toptail.lab.tasks.files import find, load_file, read_record
 
         path = find(self.file)
@@ -146,7 +143,6 @@ class CollectData(JobFlags):
     """Folder of walkers, DIR/BODY/actor.safetensors; by default the package's."""
 
     def run(self) -> int:
-        """Collect both splits and print where they are."""
         if self.by_jobs():
             return 0
         for path in self._collected().values():
@@ -203,7 +199,6 @@ class ImportData:
     """Share of the episodes that becomes the validation file."""
 
     def run(self) -> int:
-        """Import, and print where the files are."""
         from toptail.lab.foreign.datasets import import_data
 
         result = import_data(self.source, self.out, self.val_share)

@@ -21,7 +21,6 @@ class Demo:
     """Folder for the report."""
 
     def run(self) -> int:
-        """Audit, write, print the summary and the closed form beside the measured curve."""
         import numpy as np
 
         from toptail import audit, builtin_pools

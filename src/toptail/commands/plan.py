@@ -42,7 +42,6 @@ class PlanCommand(PoolFlags):
     """Seed of the draws."""
 
     def run(self) -> int:
-        """Plan, write, and say what is to be expected."""
         same: tuple[str, ...] = (
             "labels",
             "half_width",

@@ -38,7 +38,6 @@ class Runs:
     """List as JSON: settings, states and the newest line of metrics of every run."""
 
     def run(self) -> int:
-        """List runs, or record that they are invalid."""
         if bool(self.folders) == bool(self.invalidate):
             raise InputError("Give folders to list, or --invalidate with the folder of a run.")
         if bool(self.invalidate) != (self.reason is not None):

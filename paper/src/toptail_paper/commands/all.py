@@ -78,7 +78,6 @@ class All(JobFlags):
     """Leave actors and closed loops out."""
 
     def run(self) -> int:
-        """Run the missing jobs."""
         need_training("all")
         if self.accelerator < 1 or (self.minutes is not None and not self.minutes > 0):
             raise InputError("--accelerator and --minutes must be more than 0.")

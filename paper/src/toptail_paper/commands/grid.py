@@ -48,7 +48,6 @@ class Grid(JobFlags):
         return read_grid(self.grid, small=self.small)
 
     def run(self) -> int:
-        """Train and read what is missing, and print the answer."""
         declared = self.declared
         if self.price:
             trainings = f"{declared.price} trainings of {declared.steps[-1]:,} steps"

@@ -28,7 +28,6 @@ class Ledger:
     not."""
 
     def run(self) -> int:
-        """Decide the ledgers and print the counts."""
         from toptail_paper.claims import annotate, counted, write_across
         from toptail_paper.claims.ledger_over_tasks import STUDY
         from toptail_paper.claims.published import summary, write_cells

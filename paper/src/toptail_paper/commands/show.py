@@ -37,7 +37,6 @@ class Show:
     """Print JSON, with full precision."""
 
     def run(self) -> int:
-        """Print the list, or one table or figure."""
         if self.list == bool(self.which):
             raise InputError(
                 "Name one table or figure of the paper, as in 'toptail-paper show tab:main' or "

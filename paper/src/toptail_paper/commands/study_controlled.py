@@ -49,7 +49,6 @@ class StudyControlled(JobFlags):
     """Instead of the study: apply the rule that fixed its default setting, on seeds 0 to 4."""
 
     def run(self) -> int:
-        """Train what is missing, write the tables, and render the page."""
         if self.choose:
             need_training("study")
             from toptail_paper.controlled.run import choose_default

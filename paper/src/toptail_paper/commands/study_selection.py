@@ -119,7 +119,6 @@ class StudySelection(JobFlags):
     """What is frozen, judged and audited."""
 
     def run(self) -> int:
-        """Make what is missing and tabulate it; prints the main table and the report's path."""
         if self.declare:
             say(f"Declared: {self.declared()}")
             return 0

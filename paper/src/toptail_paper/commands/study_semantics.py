@@ -86,7 +86,6 @@ class StudySemantics(JobFlags):
     """Processes that compute the diagnostics; one per core unless given."""
 
     def run(self) -> int:
-        """Train and score what is missing, then make tables and page of the stored scores."""
         if self.by_jobs():
             return 0
         report = self.work(command_line())

@@ -44,7 +44,6 @@ class TrainWalker:
     """Threads that step them; unless given one per core, but for one core."""
 
     def run(self) -> int:
-        """Train, and say which walker was kept and what it does."""
         from toptail.lab.training.config import keep_compiled
 
         keep_compiled()
