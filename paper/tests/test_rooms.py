@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import toptail
 import toptail_paper
 from tests.test_house import imports
 from toptail_paper.claims.reported import WITHOUT_CELLS
 from toptail_paper.study.study import STUDIES, studies
 
 ROOT = Path(toptail_paper.__file__).parent
+LIBRARY = Path(toptail.__file__).parent
 DRAWN_BY_NOBODY = {"tab:critics"}
 """What the paper has and no run makes: a table that says what the critics are."""
 
@@ -31,6 +34,28 @@ def test_only_commands_import_the_claims() -> None:
         if path.relative_to(ROOT).parts[0] not in ("commands", "claims"):
             found = {m for m in imports(path) if f"{m}.".startswith("toptail_paper.claims.")}
             assert not found, f"{path} imports {found}"
+
+
+def library_modules(path: Path) -> set[str]:
+    """The modules and packages of the library that a file imports from."""
+    found = {name for name in imports(path) if f"{name}.".startswith("toptail.")}
+    private = {name for name in found if name.rsplit(".", 1)[-1].startswith("_")}
+    assert not private, f"{path} imports {private}"
+    places = {name: LIBRARY.parent / name.replace(".", "/") for name in found}
+    return {n for n, at in places.items() if at.is_dir() or at.with_suffix(".py").is_file()}
+
+
+def test_the_modules_of_the_library_that_the_paper_uses_are_listed() -> None:
+    text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = text.partition("### What the paper uses of the library")[2]
+    listed, package = set(), ""
+    for line in section.split("```")[1].strip().splitlines():
+        name, _, modules = line.partition("  ")
+        package = name or package
+        for module in re.findall(r"\w+", modules):
+            listed.add(package if module == "itself" else f"{package}.{module}")
+    used = {module for path in ROOT.rglob("*.py") for module in library_modules(path)}
+    assert used == listed
 
 
 def test_every_label_of_the_paper_is_in_a_spec() -> None:
