@@ -189,7 +189,12 @@ def test_batch(reward: Any, reached: float, on_the_way: float) -> None:
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
         batch = jax.jit(lambda key: sampling(key, data, 4096))(key)
         row, goal, value, anywhere = (np.asarray(x) for x in sampling.rows(key, data, 4096))
-    assert all(column.dtype == jnp.float32 for column in batch)
+    assert batch.rows is not None
+    assert batch.goal_rows is not None
+    np.testing.assert_array_equal(batch.rows, row)
+    np.testing.assert_array_equal(batch.goal_rows, goal)
+    others = batch._replace(rows=None, goal_rows=None)
+    assert all(column.dtype == jnp.float32 for column in jax.tree.leaves(others))
     for column, name in (
         (batch.states, 10 * row),
         (batch.actions, 10 * row + 1),
