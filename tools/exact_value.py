@@ -5,6 +5,8 @@ Prints the tables of docs/references.md, as Markdown::
     python tools/exact_value.py search pointmaze-medium-navigate-v0 --spacing 0.02 --goals 8
     python tools/exact_value.py simulator pointmaze-medium-navigate-v0 --pairs 60
     python tools/exact_value.py judges data/pointmaze-medium-navigate-v0.npz
+    python tools/exact_value.py pools runs/selection/pointmaze-medium-navigate-v0 --out error.json
+    python tools/exact_value.py near data/pointmaze-medium-navigate-v0.npz QUERIES.npz POOLS.npz
 
 Run from the repository's root: the search is the one of the tests.
 """
@@ -12,21 +14,29 @@ Run from the repository's root: the search is the one of the tests.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.judges.slow_steps import RADIUS, Search, moved_out
-from toptail.lab.judges.exact import PointSteps, exact_values
-from toptail.lab.judges.point import TOLERANCE, next_positions
+from toptail.io.arrays import write_arrays
+from toptail.io.json_files import write_json
+from toptail.lab.judges.exact import PointSteps, discounted, exact_values
+from toptail.lab.judges.point import STEP, TOLERANCE, next_positions
 from toptail.lab.tasks.files import load
 from toptail.lab.tasks.maze import Maze
+from toptail.lab.tasks.queries import load_queries
 from toptail.stats import kendall_tau_b
+from toptail_paper.selection.files import SelectionFolder, read_declared
+from toptail_paper.selection.pools import CandidatePools
 from toptail_paper.study.point_judges import euclidean_values
 
 Points = NDArray[np.float64]
@@ -86,10 +96,20 @@ def simulator(task: str, pairs: int) -> None:
     points = points[steps.maze.clear_of_walls(points, RADIUS)]
     at, goals = points[:pairs], points[pairs : 2 * pairs]
     wanted = steps.steps(at, goals)
-    side = np.linspace(-1, 1, 5)
+    off = greedy_steps(task, steps, at, goals) - wanted
+    print(f"{task}: {pairs} pairs, {wanted.mean():.1f} steps on average")
+    print({int(n): int((off == n).sum()) for n in np.unique(off)})
+
+
+def greedy_steps(task: str, steps: PointSteps, at: Points, goals: Points) -> NDArray[np.int64]:
+    """Steps in the simulator of going to the best of 25 actions by length, ten too many at most.
+
+    Later ones are -1.
+    """
+    at, side = at.copy(), np.linspace(-1, 1, 5)
     actions = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    arrived = np.full(pairs, -1)
-    for t in range(int(wanted.max()) + 10):
+    arrived = np.full(len(at), -1)
+    for t in range(int(steps.steps(at, goals).max()) + 10):
         arrived[(np.hypot(*(at - goals).T) <= TOLERANCE) & (arrived < 0)] = t
         going = np.flatnonzero(arrived < 0)
         if not len(going):
@@ -97,9 +117,7 @@ def simulator(task: str, pairs: int) -> None:
         after = next_positions(task, at[going, None], actions)
         best = steps.lengths(after, goals[going, None]).argmin(axis=1)
         at[going] = after[np.arange(len(going)), best]
-    off = arrived - wanted
-    print(f"{task}: {pairs} pairs, {wanted.mean():.1f} steps on average")
-    print({int(n): int((off == n).sum()) for n in np.unique(off)})
+    return arrived
 
 
 def against(scores: Points, values: Points) -> tuple[float, float]:
@@ -139,6 +157,85 @@ def judges(file: Path, queries: int, candidates: int, gamma: float, seed: int) -
         print(f"| {score} | {judge} | {tau:.3f} | {regret:.3f} |")
 
 
+def pools(folder: Path, queries: int, spacing: float, gamma: float, out: Path | None) -> None:
+    """Compare both exact judges with search, and with the simulator, on a study's own pools."""
+    files = SelectionFolder(folder)
+    asked, stored = load_queries(files.queries), CandidatePools.read(files.pools)
+    task = read_declared(files)["task"]
+    rng, steps = np.random.default_rng(0), PointSteps.of(task)
+    table = Search(steps.maze, spacing)
+    chosen = np.sort(rng.choice(len(asked), min(queries, len(asked)), replace=False))
+    goals = asked.goals[chosen].astype(np.float64)
+    count, size = stored.actions.shape[1:3]
+    actions = stored.actions[chosen].reshape(len(chosen), count * size, 2)
+    after = next_positions(task, asked.states[chosen, None], actions)
+    ours = steps.lengths(after, goals[:, None]) / STEP
+    theirs = np.stack(
+        [
+            table.continuous_steps(at, goal, table.steps(goal))
+            for at, goal in zip(after, goals, strict=True)
+        ]
+    )
+    found: dict[str, Any] = {
+        "task": task,
+        "queries": len(chosen),
+        "pools": len(chosen) * count,
+        "spacing": spacing,
+        "mean_steps": float(theirs.mean()),
+        "pools_sha256": stored.sha256,
+    }
+    for judge, rounded in (("exact", np.ceil), ("exact_continuous", np.asarray)):
+        a, b = (rounded(x - 1e-9) for x in (ours, theirs))
+        values = (discounted(1 + x, gamma).reshape(-1, size) for x in (a, b))
+        order, regret = against(*values)
+        off = a - b
+        found[judge] = {
+            "tau_b": order,
+            "nregret": regret,
+            "mean_error": float(off.mean()),
+            "off_by": {str(q): float(np.quantile(np.abs(off), q)) for q in (0.5, 0.9, 0.99)},
+            "same_share": float((np.abs(off) < 0.5).mean()),
+        }
+    # All candidates of each query's first pool: what follows them in the simulator.
+    at, to = after[:, :size].reshape(-1, 2), np.repeat(goals, size, axis=0)
+    claimed, walked = steps.steps(at, to), greedy_steps(task, steps, at, to)
+    values = (discounted(1.0 + x, gamma).reshape(-1, size) for x in (claimed, walked))
+    order, regret = against(*values)
+    off = walked - claimed
+    found["simulator"] = {
+        "pools": len(chosen),
+        "tau_b": order,
+        "nregret": regret,
+        "more_steps": {str(n): float((off == n).mean()) for n in np.unique(off)},
+    }
+    print(json.dumps(found, indent=1))
+    if out is not None:
+        write_json(out, found)
+
+
+GOAL_SHARE = 3.0
+"""A goal's distance counts a third of a state's where near transitions are looked for."""
+
+
+def near(data: Path, queries: Path, out: Path, count: int, size: int, seed: int) -> None:
+    """Candidates without a trained model: what the data did near the state, towards near goals.
+
+    Every transition has two goals, geometric(0.99) steps ahead as behaviour models are trained;
+    the pools of a query are the actions of its nearest transitions, shuffled.
+    """
+    rng, train, asked = np.random.default_rng(seed), load(data).train, load_queries(queries)
+    rows = np.repeat(train.transitions, 2)
+    goal = np.minimum(rows + rng.geometric(0.01, len(rows)), train.ends[train.trajectory[rows]])
+
+    def place(states: NDArray[Any], goals: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([states, goals / GOAL_SHARE], axis=1)
+
+    tree = cKDTree(place(train.observations[rows], train.observations[goal]))
+    _, at = tree.query(place(asked.states, asked.goals), k=count * size)
+    actions = train.actions[rows[rng.permuted(at, axis=1)]]
+    write_arrays(out, {"actions": actions.reshape(len(asked), count, size, -1)})
+
+
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -157,8 +254,21 @@ def main() -> None:
     three.add_argument("--candidates", type=int, default=64)
     three.add_argument("--gamma", type=float, default=0.99)
     three.add_argument("--seed", type=int, default=0)
+    four = parts.add_parser("pools")
+    four.add_argument("folder", type=Path)
+    four.add_argument("--queries", type=int, default=60)
+    four.add_argument("--spacing", type=float, default=0.02)
+    four.add_argument("--gamma", type=float, default=0.99)
+    four.add_argument("--out", type=Path)
+    five = parts.add_parser("near")
+    for name in ("data", "queries", "out"):
+        five.add_argument(name, type=Path)
+    five.add_argument("--count", type=int, default=5)
+    five.add_argument("--size", type=int, default=64)
+    five.add_argument("--seed", type=int, default=0)
     asked = vars(parser.parse_args())
-    {"search": search, "simulator": simulator, "judges": judges}[asked.pop("what")](**asked)
+    tools = (search, simulator, judges, pools, near)
+    {tool.__name__: tool for tool in tools}[asked.pop("what")](**asked)
 
 
 if __name__ == "__main__":
