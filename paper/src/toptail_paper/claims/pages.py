@@ -16,11 +16,16 @@ from toptail.io.files import entries
 from toptail.io.json_files import read_json
 from toptail_paper.claims.ledger import changed_criteria, counted, markdown_table, write_text
 from toptail_paper.claims.ledger_over_tasks import seen_on_tasks
+from toptail_paper.claims.pages_selection import SELECTION_PARTS
 from toptail_paper.claims.published import all_cells, summary
 from toptail_paper.claims.reported import VARIANTS, published
 
 ROOT: Final = Path(__file__).parents[4]
-PAGES: Final = (ROOT / "README.md", ROOT / "paper" / "docs" / "results" / "ledger.md")
+DOCS: Final = ROOT / "paper" / "docs"
+PAGES: Final = (
+    ROOT / "README.md",
+    *(DOCS / page for page in ("results/ledger.md", "results/selection.md", "references.md")),
+)
 """The pages with such parts."""
 
 LEDGERS: Final[Mapping[str, str]] = {
@@ -169,7 +174,8 @@ def change_counts() -> str:
 
 
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
-    function.__name__: function for function in (ledgers, variants, tasks, cells, counts, changed)
+    function.__name__: function
+    for function in (ledgers, variants, tasks, cells, counts, changed, *SELECTION_PARTS)
 }
 """The text of each part by its name."""
 
