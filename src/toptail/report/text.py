@@ -151,7 +151,7 @@ def gain_at_end(scorer: Mapping[str, Any]) -> float | None:
 
 
 def peak(scorer: Mapping[str, Any]) -> tuple[int | None, float | None]:
-    return scorer["verdict"]["k_best"], scorer["peak_value"]
+    return scorer["verdict"]["k_best"], scorer.get("peak_value")  # optional
 
 
 def headline(verdict: Mapping[str, Any], k_max: int) -> str:
