@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.stats import slow
 from toptail.stats import decile_gap, decile_means
-from toptail.stats.rank import pooled_bins
+from toptail.stats.rank import categories, category_shares, edge_ranks
 
 few = st.integers(0, 5).map(float)
 pools = st.lists(st.tuples(few, few), min_size=1, max_size=35)
@@ -24,8 +24,10 @@ def test_bins_without_sorting_give_the_same_means(
     pool: list[tuple[float, float]], bins: int
 ) -> None:
     scores, values = (np.array(z) for z in zip(*pool, strict=True))
-    category, share = pooled_bins(scores, bins)
-    weight = share[category]  # [n, bins]
+    edges = np.unique(np.sort(scores)[edge_ranks(scores.size, bins)])
+    category = categories(scores, edges)
+    counts = np.bincount(category, minlength=2 * edges.size + 1)
+    weight = category_shares(counts, bins)[category]  # [n, bins]
     np.testing.assert_allclose(weight.sum(axis=1), 1.0)
     np.testing.assert_allclose(weight.sum(axis=0), scores.size / bins)
     means = (values[:, None] * weight).sum(axis=0) / weight.sum(axis=0)

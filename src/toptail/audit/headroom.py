@@ -104,7 +104,7 @@ class WholePools:
 class Headroom:
     """Shares of the headroom, read from a sample; the base of the four kinds.
 
-    Of itself it knows no shares: everything is NaN, as where the headroom is only bounded.
+    In this class every share is NaN, which is so where the headroom is only bounded.
     """
 
     grid: KGrid
@@ -140,7 +140,7 @@ class Headroom:
         return {end: np.full(len(self.grid.shown), np.nan) for end in ("value", "low", "high")}
 
     def captured(self, sample: Sample, prefix: str, tail: float, /) -> dict[str, Floats]:
-        """The same over the headroom at that K."""
+        """As `gains`, over the headroom at that K."""
         return Headroom.gains(self, sample, prefix, tail)
 
     def gain_at_k_max(self, sample: Sample, _prefix: str, /) -> Estimate:
@@ -210,7 +210,7 @@ class _Sums(NamedTuple):
     headroom_draws: Floats
 
     def over(self, steps: tuple[Ints, Ints] | None) -> _Sums:
-        """The same with the headroom at k_max alone where there are steps."""
+        """For ``steps``, the sums with the headroom at k_max alone; else these sums."""
         if steps is None:
             return self
         change, headroom, change_draws, headroom_draws = self
@@ -231,7 +231,7 @@ class QueryHeadroom(PooledHeadroom):
 
     @classmethod
     def of(cls, pooled: PooledHeadroom) -> QueryHeadroom:
-        """The same queries, each in its own headroom."""
+        """The queries of ``pooled``, each measured in its own headroom."""
         grid, whole = pooled.grid, pooled.whole
         has = (whole.headroom[:, -1:] > whole.tiny).astype(np.float64)
         own = whole.sums(has)

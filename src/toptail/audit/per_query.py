@@ -1,4 +1,10 @@
-"""Numbers of each query and score column: the audit's only pass over the candidates and scores."""
+"""Numbers of each query and score column: the audit's only pass over the candidates and scores.
+
+The second half has the statistics across queries: deciles of the pooled scores, and the AUC over
+all candidates. A table of one segment is computed at once. Of a table of several segments the AUC
+is a sum of whole numbers, which does not depend on their order: it has the same bits whether the
+candidates lie in memory or on disk.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdict: whether search hurts, and up to which K it helps."""
+"""The verdict: whether search hurts, and up to which K it helps; and views of stored results."""
 
 from __future__ import annotations
 

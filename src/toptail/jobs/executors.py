@@ -1,4 +1,7 @@
-"""Executors: where jobs run. All of them skip jobs that are done and respect what each needs."""
+"""Executors: where jobs run. All of them skip jobs that are done and respect what each needs.
+
+The method ``run(jobs, tick)`` of each returns id -> where and how long the job ran.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from toptail.errors import NotDoneError
 from toptail.jobs.job import Job, Resources, find_job
@@ -34,13 +37,6 @@ class Done:
     """The machine."""
     seconds: float
     """Wall time."""
-
-
-class Executor(Protocol):
-    """Runs the missing ones of a list of jobs, each once the jobs that it needs are done."""
-
-    def run(self, jobs: Sequence[Job], tick: Tick = no_tick) -> dict[str, Done]:
-        """Run them; returns id -> where each ran."""
 
 
 class Here:

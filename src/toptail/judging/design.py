@@ -165,7 +165,7 @@ class Contrasts:
 class Design:
     """The chances with which candidates are chosen."""
 
-    about: Contrasts
+    contrasts: Contrasts
     whole: int
     """How many queries are judged as a whole."""
     alone: Floats
@@ -174,7 +174,7 @@ class Design:
     @property
     def p_whole(self) -> float:
         """The chance of a query to be judged as a whole."""
-        return self.whole / int(self.about.usable.sum())
+        return self.whole / int(self.contrasts.usable.sum())
 
     @property
     def p_judged(self) -> Floats:
@@ -184,11 +184,11 @@ class Design:
     @property
     def labels(self) -> tuple[float, float]:
         """Expected number of labels, and its standard deviation."""
-        w, alone = self.p_whole, self.alone[self.about.rows]
-        sizes = self.about.pools.sizes[self.about.usable].astype(np.float64)
+        w, alone = self.p_whole, self.alone[self.contrasts.rows]
+        sizes = self.contrasts.pools.sizes[self.contrasts.usable].astype(np.float64)
         lumps = self.whole * (1.0 - w) * sizes.var()
         return (
-            float(self.p_judged[self.about.rows].sum()),
+            float(self.p_judged[self.contrasts.rows].sum()),
             float(np.sqrt(lumps + ((1.0 - w) * alone * (1.0 - alone)).sum())),
         )
 
@@ -197,43 +197,45 @@ class Design:
 
         For normal values with the assumed spread, independent inside a query.
         """
-        queries, headroom = int(self.about.usable.sum()), self.about.headroom(guess)
-        p = self.p_judged[self.about.rows]
+        queries, headroom = int(self.contrasts.usable.sum()), self.contrasts.headroom(guess)
+        p = self.p_judged[self.contrasts.rows]
         per_row = guess.spread**2 + guess.missed**2 * (1.0 - p) / p
-        gain = self.about.gain[:, self.about.rows]
+        gain = self.contrasts.gain[:, self.contrasts.rows]
         change = float(steady_product(gain, per_row[:, None]).max()) / queries
         unit = (_SHARE * guess.headroom_spread * headroom) ** 2 / self.p_whole
         return float(_HALF * np.sqrt((change + unit) / queries) / headroom)
 
 
-def design(about: Contrasts, labels: int, guess: Assumptions, share: float | None = None) -> Design:
+def design(
+    contrasts: Contrasts, labels: int, guess: Assumptions, share: float | None = None
+) -> Design:
     """The design for at most ``labels`` labels, a ``share`` of them in queries judged as a whole.
 
     By default the share with the least expected half-width.
     """
-    rows, queries = int(about.rows.sum()), int(about.usable.sum())
+    rows, queries = int(contrasts.rows.sum()), int(contrasts.usable.sum())
     if labels >= rows:
-        return Design(about, queries, np.where(about.rows, 1.0, 0.0))
+        return Design(contrasts, queries, np.where(contrasts.rows, 1.0, 0.0))
     size = rows / queries
     few = int(np.ceil(1.25 * LEAST_WHOLE * size))
     if labels < few:
         raise InputError(
-            f"{about.pools.source}: {option('labels', labels)} are too few: {LEAST_WHOLE} queries "
-            f"are judged as a whole, which takes {few:,} labels or more here."
+            f"{contrasts.pools.source}: {option('labels', labels)} are too few: {LEAST_WHOLE} "
+            f"queries are judged as a whole, which takes {few:,} labels or more here."
         )
     if share is not None:
-        return _design_with(about, labels, max(LEAST_WHOLE, int(share * labels / size)))
+        return _design_with(contrasts, labels, max(LEAST_WHOLE, int(share * labels / size)))
     most = int(0.9 * labels / size)
     tried = np.unique(np.linspace(LEAST_WHOLE, max(LEAST_WHOLE, most), 12).astype(int))
-    found = [_design_with(about, labels, int(whole)) for whole in tried]
+    found = [_design_with(contrasts, labels, int(whole)) for whole in tried]
     return min(found, key=lambda each: each.half_width(guess))
 
 
-def _design_with(about: Contrasts, labels: int, whole: int) -> Design:
+def _design_with(contrasts: Contrasts, labels: int, whole: int) -> Design:
     """The design with ``whole`` whole queries that almost never needs more than ``labels``."""
-    rows, queries = about.rows, int(about.usable.sum())
+    rows, queries = contrasts.rows, int(contrasts.usable.sum())
     w = whole / queries
-    sizes = about.pools.sizes[about.usable].astype(np.float64)
+    sizes = contrasts.pools.sizes[contrasts.usable].astype(np.float64)
     lumps = whole * (1.0 - w) * float(sizes.var())
     left = labels - w * rows.sum()
     # expected + margin * sqrt(lumps + expected) = left, which a variance of p(1 - p) stays below
@@ -241,9 +243,9 @@ def _design_with(about: Contrasts, labels: int, whole: int) -> Design:
     root = -half + np.sqrt(half**2 + max(left - _MARGIN * np.sqrt(lumps), 1.0))
     alone = np.zeros(rows.size)
     alone[rows] = chances(
-        about.deciding[rows], float(np.clip(root**2 / (1.0 - w), 1.0, rows.sum())), _FLOOR
+        contrasts.deciding[rows], float(np.clip(root**2 / (1.0 - w), 1.0, rows.sum())), _FLOOR
     )
-    return Design(about, whole, alone)
+    return Design(contrasts, whole, alone)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,22 +265,22 @@ def draw(plan: Design, seed: int) -> Draw:
     queries have one random order, of which the first are judged as a whole (permanent random
     numbers: Ohlsson, 1995).
     """
-    pools, usable = plan.about.pools, plan.about.usable
+    pools, usable = plan.contrasts.pools, plan.contrasts.usable
     rng = np.random.default_rng(seed)
     order = rng.permutation(np.flatnonzero(usable))
     chosen = np.zeros(pools.queries, dtype=bool)
     chosen[order[: plan.whole]] = True
-    own = (rng.random(pools.rows) < plan.alone) & plan.about.rows
+    own = (rng.random(pools.rows) < plan.alone) & plan.contrasts.rows
     return Draw(own | np.repeat(chosen, pools.sizes), own)
 
 
 def drawn_within(
-    about: Contrasts, labels: int, guess: Assumptions, seed: int, share: float | None = None
+    contrasts: Contrasts, labels: int, guess: Assumptions, seed: int, share: float | None = None
 ) -> tuple[Design, Draw]:
     """A design and its draw; the rare draw with too many labels is repeated with a lower aim."""
     aim = labels
     while True:
-        plan = design(about, aim, guess, share)
+        plan = design(contrasts, aim, guess, share)
         drawn = draw(plan, seed)
         if drawn.judged.sum() <= labels:
             return plan, drawn
@@ -286,7 +288,7 @@ def drawn_within(
 
 
 def assumptions_from(
-    about: Contrasts, pilot: Floats | None, cheap: Floats | None, spread: float | None
+    contrasts: Contrasts, pilot: Floats | None, cheap: Floats | None, spread: float | None
 ) -> Assumptions:
     """The assumptions to plan by, from the values of a pilot, a cheap judge or a stated spread.
 
@@ -294,7 +296,7 @@ def assumptions_from(
     query and, with a ``cheap`` judge, that judge's error. A cheap judge alone is assumed to err by
     as much as its own values spread. Without any of them values are assumed to be standard normal.
     """
-    pools = about.pools
+    pools = contrasts.pools
     if spread is not None:
         if not 0 < spread < np.inf:
             raise InputError(f"{option('spread', spread)} must be a number above 0.")
@@ -311,7 +313,7 @@ def assumptions_from(
     missed = own
     if pilot is not None and cheap is not None:
         missed = min(own, _spread(pools, _unexplained(pools, pilot, cheap)))
-    headroom = _headroom(about, base)
+    headroom = _headroom(contrasts, base)
     if headroom.size < _FEW or not headroom.mean() > 0:
         return Assumptions(own, missed)
     mean = float(headroom.mean())
@@ -340,15 +342,15 @@ def _unexplained(pools: ScoredPools, pilot: Floats, cheap: Floats) -> Floats:
     return pilot - (both / square if square > 0 else 0.0) * cheap
 
 
-def _headroom(about: Contrasts, column: Floats) -> Floats:
+def _headroom(contrasts: Contrasts, column: Floats) -> Floats:
     """Headroom at k_max of the queries whose candidates all have a value."""
-    pools = about.pools
-    whole = about.usable & ~np.isnan(np.add.reduceat(column, pools.offsets[:-1]))
+    pools = contrasts.pools
+    whole = contrasts.usable & ~np.isnan(np.add.reduceat(column, pools.offsets[:-1]))
     if not whole.any():
         return np.empty(0)
     part, found = pools.select(whole), []
     kept = column[np.repeat(whole, pools.sizes)]
     for block in part.blocks():
         value = block.take(kept)
-        found.append(oracle(value, [about.k_max])[:, 0] - value.mean(axis=1))
+        found.append(oracle(value, [contrasts.k_max])[:, 0] - value.mean(axis=1))
     return np.concatenate(found)

@@ -53,7 +53,7 @@ class JudgingPlan:
 
     @property
     def fresh(self) -> int:
-        """How many of them are in no earlier batch."""
+        """How many candidates the latest batch adds."""
         batch = self.table["batch"].to_numpy()
         return int((batch == batch.max()).sum())
 
@@ -158,7 +158,7 @@ def plan(
             f"{pools.source}: the plan to extend is of a table with {record['candidates']:,} "
             f"candidates, and this one has {pools.rows:,}."
         )
-    about = Contrasts.of(pools, record.get("min_pool", min_pool))
+    contrasts = Contrasts.of(pools, record.get("min_pool", min_pool))
     known = {name: pools.values.get(name) for name in named}
     for name, column in known.items():
         if column is None:
@@ -166,16 +166,16 @@ def plan(
                 f"{pools.source}: there is no value column '{name}'; the value columns are "
                 f"{', '.join(pools.values)}."
             )
-    guess = assumptions_from(about, known.get(values or ""), known.get(cheap or ""), spread)
+    guess = assumptions_from(contrasts, known.get(values or ""), known.get(cheap or ""), spread)
     guess = Assumptions(**record["guess"]) if record else guess
     seed, share = int(record.get("seed", seed)), record.get("share")
     if labels is None:
-        labels = _labels_for(about, float(half_width or 0.0), guess, share)
+        labels = _labels_for(contrasts, float(half_width or 0.0), guess, share)
     check_whole("labels", labels, 1)
-    found, drawn = drawn_within(about, labels, guess, seed, share)
+    found, drawn = drawn_within(contrasts, labels, guess, seed, share)
     facts = {
         "seed": seed,
-        "share": found.p_whole * float(about.rows.sum()) / labels if share is None else share,
+        "share": found.p_whole * float(contrasts.rows.sum()) / labels if share is None else share,
         "scores": list(pools.scores),
         "min_pool": record.get("min_pool", min_pool),
         "candidates": pools.rows,
@@ -237,20 +237,22 @@ def _record(table: pa.Table) -> dict[str, Any]:
         return dict(json.loads(stored))
 
 
-def _labels_for(about: Contrasts, target: float, guess: Assumptions, share: float | None) -> int:
+def _labels_for(
+    contrasts: Contrasts, target: float, guess: Assumptions, share: float | None
+) -> int:
     """The fewest labels whose expected half-width is at most ``target``."""
-    rows = int(about.rows.sum())
-    best = design(about, rows, guess, share).half_width(guess)
+    rows = int(contrasts.rows.sum())
+    best = design(contrasts, rows, guess, share).half_width(guess)
     if not best <= target:
         raise InputError(
-            f"{about.pools.source}: {option('half_width', target)} is out of reach: with all "
+            f"{contrasts.pools.source}: {option('half_width', target)} is out of reach: with all "
             f"{rows:,} candidates judged about {best:.3f} is to be expected; it takes more queries."
         )
     low, high = 0, rows
     while high - low > max(1, rows // 1000):
         middle = (low + high) // 2
         try:
-            reached = design(about, middle, guess, share).half_width(guess) <= target
+            reached = design(contrasts, middle, guess, share).half_width(guess) <= target
         except InputError:  # too few for the queries that are judged whole
             reached = False
         low, high = (low, middle) if reached else (middle, high)
@@ -259,7 +261,7 @@ def _labels_for(about: Contrasts, target: float, guess: Assumptions, share: floa
 
 def _plan_table(found: Design, drawn: Draw, before: pa.Table | None) -> pa.Table:
     """The plan's table; candidates of an earlier plan keep their batch."""
-    pools = found.about.pools
+    pools = found.contrasts.pools
     at = np.flatnonzero(drawn.judged)
     query = pools.query.take(pa.array(np.searchsorted(pools.offsets, at, side="right") - 1))
     candidate = candidate_labels(pools).take(pa.array(at))

@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from toptail.errors import InputError, option
 from toptail.stats.best_of_k import Floats, Ints
 
-P_JUDGED = "p_judged"
-"""The column with the chance that a candidate was chosen for judging."""
 RESERVED = ("query", "candidate", "support", "cluster", "group", "p_judged")
 DESIGN = ("p_judged", "p_whole", "own")
 """The columns of a judging design: see `ScoredPools.design`."""

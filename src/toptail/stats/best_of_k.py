@@ -7,7 +7,9 @@ highest score picks rank j (1 = lowest score) with probability
           \qquad q_j(K) = \binom{j}{K} \Big/ \binom{N}{K}.
 
 Every curve here is an expectation under these weights. Tied scores share their weight
-evenly (the pick among them is uniform), so row order never decides.
+evenly (the pick among them is uniform), so row order never decides. :class:`KGrid` says at
+which K an audit looks, and :func:`steady_product` multiplies with the same bits for any
+number of threads.
 """
 
 from __future__ import annotations

@@ -253,7 +253,7 @@ class BoundedShares:
 
     @property
     def value(self) -> Floats:
-        """The middle of what the shares can be."""
+        """The middle between the lowest and the highest possible shares."""
         ends = (x.value for x in (self.least_low, self.least_high, self.most_low, self.most_high))
         low, low_over_most, high, high_over_most = ends
         return np.asarray((_lower(low, low_over_most) + _upper(high, high_over_most)) / 2)

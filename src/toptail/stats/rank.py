@@ -1,4 +1,7 @@
-r"""Rank agreement: Kendall tau_b, Spearman, AUC, recall. Ties are decided openly."""
+r"""Ranks: Kendall tau_b, Spearman, AUC, recall, score deciles, and order statistics of a stream.
+
+Ties are decided openly.
+"""
 
 from __future__ import annotations
 
@@ -273,21 +276,6 @@ def decile_gap(means: ArrayLike) -> Floats:
     """Top bin less bottom bin along the last axis: positive when high scores mean high value."""
     m = np.asarray(means, dtype=np.float64)
     return np.asarray(m[..., -1] - m[..., 0])
-
-
-def pooled_bins(scores: Floats, bins: int = 10) -> tuple[Ints, Floats]:
-    """Which bin of the pooled scores each candidate falls into, without sorting them all.
-
-    Returns ``category [n]`` and ``share [categories, bins]``: candidate i belongs to bin
-    b with weight ``share[category[i], b]``, summing to 1 over b. A candidate is inside
-    one bin unless its score is tied across a bin edge; a tied group is split evenly. The
-    two together give exactly :func:`decile_means` of all scores, and let sums per query
-    be taken bin by bin.
-    """
-    edges = np.unique(np.partition(scores, at := edge_ranks(scores.size, bins))[at])
-    category = categories(scores, edges)
-    counts = np.bincount(category, minlength=2 * edges.size + 1)
-    return category, category_shares(counts, bins)
 
 
 def edge_ranks(n: int, bins: int = 10) -> Ints:

@@ -3,6 +3,7 @@ r"""Uncertainty: clustered bootstrap, simultaneous bands, multiple comparisons.
 What is resampled is whole clusters (queries, or the trajectories or documents they come
 from). Statistics enter as sums per cluster, and a resampled mean is a ratio of
 resampled sums; all scorers share the same resamples, which pairs every comparison.
+:class:`Sample` does that for named columns of per-query numbers.
 """
 
 from __future__ import annotations
