@@ -122,9 +122,11 @@ class Case:
 
         return quick_jit(jax.value_and_grad(loss, has_aux=True))
 
-    def gradient(self, params: Params, batch: Batch) -> tuple[dict[str, float], Params]:
+    def gradient(
+        self, params: Params, batch: Batch, key: jax.Array = KEY
+    ) -> tuple[dict[str, float], Params]:
         """The loss with everything that is logged, and the gradient."""
-        (loss, info), grads = self._gradient(params, batch, KEY)
+        (loss, info), grads = self._gradient(params, batch, key)
         return {"loss": float(loss), **{k: float(v) for k, v in info.items()}}, grads
 
     @cached_property

@@ -118,7 +118,7 @@ def test_permuted_batch(c: Case) -> None:
     """
     batch = rows_of(c)
     if classified(c).samples:
-        losses = [float(c.critic.loss(c.params, batch, jax.random.key(n))[0]) for n in (0, 0, 1)]
+        losses = [c.gradient(c.params, batch, jax.random.key(n))[0]["loss"] for n in (0, 0, 1)]
         assert losses[0] == losses[1] != losses[2]
         return
     order = np.random.default_rng(5).permutation(BATCH)
@@ -190,7 +190,8 @@ def test_no_implicit_promotion(c: Case) -> None:
         compute = jax.eval_shape(c.critic.compute_params, params)
         gradient = jax.value_and_grad(c.critic.loss, has_aux=True)
         jax.make_jaxpr(gradient)(params, batch, KEY)
-        jax.make_jaxpr(gradient)(compute, batch, KEY)
+        if c.critic.compute_params(c.params) is not c.params:
+            jax.make_jaxpr(gradient)(compute, batch, KEY)
         jax.make_jaxpr(c.critic.after_update)(params)
         for read in c.critic.readouts().values():
             jax.make_jaxpr(read)(params, *pool(batch))
