@@ -43,7 +43,8 @@ def levels() -> str:
         for judge, (cells, mark) in found.items()
     ]
     head = ["judge", "1 level", "2 levels", "3 levels", "more", "ceiling of τ_b"]
-    return markdown_table(head, lines)
+    note = "¹ On candidates without a model (below): the actions of these pools were not stored."
+    return markdown_table(head, lines) + ("" if CONTINUOUS in study else f"\n{note}\n")
 
 
 def best_picks() -> str:
@@ -64,6 +65,15 @@ def best_picks() -> str:
     head = ["", "the pick is a best one, %", "τ_b", "τ_b over its ceiling"]
     sentence = f"By the exact value the pick is a best one of its pool in {join(parts)}."
     return f"{wrapped(sentence)}\n{markdown_table(head, lines)}"
+
+
+_WITHOUT_MODEL: Final = (
+    "They are measured at this page's queries on candidates that need no model either: the actions "
+    "that the training data took near the state on the way to near the goal "
+    "(`python tools/exact_value.py near`; [tables](../../results/selection_checks/near_actions)). "
+    "These pools are like the behaviour model's (their levels and the random pick's share of best "
+    "ones agree to 0.01); TD-Q and raw are on the behaviour model's own."
+)
 
 
 def trivial() -> str:
@@ -96,7 +106,8 @@ def trivial() -> str:
         f"gets {captured(table['likely'][metric])}, and raw {captured(study['raw'][metric])}. The "
         f"straight line's regret is {join(groups)}."
     )
-    return f"{wrapped(sentence)}\n{markdown_table(head, lines)}"
+    where = "" if own else f"{wrapped(_WITHOUT_MODEL)}\n"
+    return f"{where}{wrapped(sentence)}\n{markdown_table(head, lines)}"
 
 
 def judge_error() -> str:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toptail.audit.picks import picks_content
 from toptail.audit.run import pools_content
 from toptail.audit.settings import Settings
 from toptail.errors import InputError
+from toptail.io.arrays import write_arrays
 from toptail.io.json_files import write_json
+from toptail.io.tables import roles_text
 from toptail.judging.values import judged_pools
+from toptail.lab.critics.registry import MAIN
 from toptail.pools import ScoredPools
+from toptail.pools.columns import split_seed
 from toptail.progress import Tick, no_tick
 from toptail.results import write_report
-from toptail_paper.selection.files import REFERENCE
+from toptail_paper.selection.files import REFERENCE, SelectionFolder
 from toptail_paper.selection.judge_tables import (
     deployment_table,
     judges_table,
@@ -26,6 +32,7 @@ from toptail_paper.selection.judge_tables import (
 )
 from toptail_paper.selection.load import TaskSelection, read_selection
 from toptail_paper.selection.planned_rollouts import audit_planned
+from toptail_paper.selection.pools import CandidatePools
 from toptail_paper.selection.rollout_data import RANDOM
 from toptail_paper.selection.tables import (
     PICK_NORM,
@@ -37,7 +44,7 @@ from toptail_paper.selection.tables import (
     pick_norm_table,
     search_error_table,
 )
-from toptail_paper.study.naming import IDEALS
+from toptail_paper.study.naming import IDEALS, TRIVIAL
 from toptail_paper.study.search_error import LABEL
 from toptail_paper.study.tables import write_tables
 
@@ -67,16 +74,70 @@ def to_pools(folder: str | Path | TaskSelection, judge: str) -> ScoredPools:
         name: member.reshape(flat)
         for name, member in zip(value_columns(judge, len(members)), members, strict=True)
     }
+    labels = _labels(data)
     result = ScoredPools.from_arrays(
         {c: data.candidate_scores(c).reshape(flat) for c in data.scores if c not in IDEALS},
         values,
         support=data.on_support.reshape(flat),
-        query=np.array([f"{q}/{p}" for q in range(queries) for p in range(pools)]),
-        cluster=np.repeat(data.trajectory, pools),
-        group=np.repeat(data.group, pools),
+        query=labels["query"],
+        cluster=labels["cluster"],
+        group=labels["group"],
         source=f"{data.task}, judged by {judge}",
     )
     return replace(result, called={"group": "distance group", "cluster": "trajectory"})
+
+
+def _labels(data: TaskSelection) -> dict[str, NDArray[Any]]:
+    """Query, cluster and group of every pool."""
+    queries, pools, _ = data.on_support.shape
+    return {
+        "query": np.array([f"{q}/{p}" for q in range(queries) for p in range(pools)]),
+        "cluster": np.repeat(data.trajectory, pools),
+        "group": np.repeat(data.group, pools),
+    }
+
+
+KEPT = (*MAIN[:3], *IDEALS, *TRIVIAL)
+"""Scorers of which stored results keep the scores."""
+
+
+def write_scored_pools(folder: str | Path, scorers: Collection[str] = KEPT) -> Path:
+    """Write ``scored_pools.npz``: scores, all values, support and actions in 16-bit floats.
+
+    What stored results keep of the stages' files, so that judges and scores that need no training
+    can be made again. Any audit reads it.
+    """
+    data = read_selection(folder)
+    pools = CandidatePools.read(SelectionFolder(data.folder).pools)
+    queries, pools_each, _ = data.on_support.shape
+    flat = (queries * pools_each, data.size)
+    scores = {
+        column: data.candidate_scores(column).reshape(flat)
+        for column in data.scores
+        if split_seed(column)[0] in scorers
+    }
+    values = {
+        name: member.reshape(flat)
+        for judge in data.judges
+        for name, member in zip(
+            value_columns(judge, len(data.values[judge])), data.members(judge), strict=True
+        )
+    }
+    width = pools.actions.shape[-1]
+    actions = {f"action_{i}": pools.actions[..., i].reshape(flat) for i in range(width)}
+    numbers = scores | values | actions
+    large = [name for name, x in numbers.items() if np.abs(x).max() > np.finfo(np.float16).max]
+    if large:
+        raise InputError(f"{data.folder}: '{large[0]}' has numbers too large for 16 bits.")
+    path = data.folder / "scored_pools.npz"
+    rest = {
+        "support": data.on_support.reshape(flat),
+        **_labels(data),
+        "toptail": np.array(roles_text(scores, values, actions)),
+    }
+    kept = {name: x.astype(np.float16) for name, x in numbers.items()}
+    write_arrays(path, kept | rest, compressed=True)
+    return path
 
 
 def value_columns(judge: str, members: int) -> list[str]:
