@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from paper.tests.semantics.results import results
+from toptail_paper.claims import CLAIMS
 from toptail_paper.claims.criteria import Criterion, above, at_most
 from toptail_paper.claims.findings import Finding
 from toptail_paper.claims.grids import SETTLED, Asked, SettledGrid
@@ -41,7 +43,7 @@ def resampling() -> TrajectoryBootstrap:
 
 
 @pytest.fixture
-def results(tmp_path: Path) -> dict[str, Any]:
+def tables(tmp_path: Path) -> dict[str, Any]:
     """A table with two critics on a task, and the same numbers on another, as a study has them."""
     bootstrap = resampling()
     rows = {
@@ -67,9 +69,9 @@ def by_hand() -> dict[str, list[float]]:
     return found
 
 
-def test_a_difference_and_a_ratio_have_the_paired_interval(results: dict[str, Any]) -> None:
+def test_a_difference_and_a_ratio_have_the_paired_interval(tables: dict[str, Any]) -> None:
     slow = by_hand()
-    raw, tdq = (number(results, "main", "PointMaze", c, "tau") for c in ("raw", "tdq"))
+    raw, tdq = (number(tables, "main", "PointMaze", c, "tau") for c in ("raw", "tdq"))
     for combined, of in (
         (difference(raw, tdq), operator.sub),
         (quotient(raw, tdq), operator.truediv),
@@ -85,13 +87,13 @@ def test_a_difference_and_a_ratio_have_the_paired_interval(results: dict[str, An
 
 
 def test_numbers_of_two_tasks_or_without_replicates_are_independent(
-    results: dict[str, Any],
+    tables: dict[str, Any],
 ) -> None:
-    raw = number(results, "main", "PointMaze", "raw", "tau")
-    elsewhere = number(results, "main", "AntMaze", "tdq", "tau")
-    without = {name: x for name, x in results.items() if name != replicates.REPLICATES}
+    raw = number(tables, "main", "PointMaze", "raw", "tau")
+    elsewhere = number(tables, "main", "AntMaze", "tdq", "tau")
+    without = {name: x for name, x in tables.items() if name != replicates.REPLICATES}
     alone = number(without, "main", "PointMaze", "tdq", "tau")
-    tdq = number(results, "main", "PointMaze", "tdq", "tau")
+    tdq = number(tables, "main", "PointMaze", "tdq", "tau")
     for other in (elsewhere, alone):
         for combined in (difference(raw, other), quotient(raw, other)):
             assert combined.over == "whole trajectories, both numbers as independent"
@@ -99,12 +101,12 @@ def test_numbers_of_two_tasks_or_without_replicates_are_independent(
     assert wide.high - wide.low > narrow.high - narrow.low
 
 
-def test_pairing_decides_what_independence_leaves_open(results: dict[str, Any]) -> None:
+def test_pairing_decides_what_independence_leaves_open(tables: dict[str, Any]) -> None:
     leads = less(each("main", "tau", ("tdq",)), each("main", "tau", ("raw",)))
     asked = Criterion(leads, ("PointMaze",), above(0.0), "a lead {condition}")
-    without = {name: x for name, x in results.items() if name != replicates.REPLICATES}
-    assert asked(results).status == "seen"
-    assert "Taken as independent" not in asked(results).comment
+    without = {name: x for name, x in tables.items() if name != replicates.REPLICATES}
+    assert asked(tables).status == "seen"
+    assert "Taken as independent" not in asked(tables).comment
     assert asked(without).status == "inconclusive"
     assert "Taken as independent: no bootstrap replicates" in asked(without).comment
 
@@ -154,6 +156,30 @@ def grid(*auc: float) -> dict[str, Any]:
         for i, x in enumerate(auc)
     }
     return {"cells": {"scene-play-v0": cells}}
+
+
+READ: dict[str, tuple[dict[str, float], dict[str, float]]] = {
+    "norm-drift": ({"regret": 0.5, "share/norm_cap": 0.8}, {"regret": 0.5, "share/norm_cap": 0.3}),
+    "tdq-weak-on-cube": ({"auc": 0.55}, {"auc": 0.97}),
+    "hybrid-lowest-on-puzzle": ({"auc": 0.6}, {"auc": 0.999}),
+    "bounded-order": ({"tau": 0.05, "auc": 0.85}, {"tau": 0.05, "auc": 0.5}),
+    "cosine-training-loses": ({"tau": 0.05, "auc": 0.85}, {"tau": 0.3, "auc": 0.93}),
+}
+"""Numbers of a grid's cell in which each statement holds, and in which it does not."""
+
+
+def test_every_statement_that_reads_a_grid_is_shown_to_need_it() -> None:
+    asked = {claim.id: claim for claims in CLAIMS.values() for claim in claims if claim.grids}
+    assert set(asked) == set(READ)
+    failing = Finding("not seen", 0.0, None, "Comment.")
+    for name, numbers in READ.items():
+        (own,) = asked[name].grids
+        data = own.where.get("data", "scene-play-v0")
+        for metrics, expected in zip(numbers, ("depends", "not seen"), strict=True):
+            cells = {m: {"mean": x, "low": x - 0.01, "high": x + 0.01} for m, x in metrics.items()}
+            content = {"cells": {data: {"x": {"settings": {"data": data}, "metrics": cells}}}}
+            tables = results() | {SETTLED: {own.names[0]: content}}
+            assert own.ask(failing, tables).status == expected, name
 
 
 def test_a_cell_of_a_settled_grid_turns_not_seen_into_depends() -> None:
