@@ -13,7 +13,7 @@ import pytest
 from tests.proposals import mixture
 from tests.proposals.mixture import CONTEXTS, SAMPLES, Floats
 from toptail.errors import InputError
-from toptail.lab.proposals.denoiser import Schedule, denoise, path, row_keys
+from toptail.lab.proposals.denoiser import Schedule, denoise, row_keys, sampling_path
 
 SCHEDULE = Schedule(levels=12)
 ROWS, DIM = 7, 3
@@ -78,7 +78,7 @@ def test_sampling_is_the_textbook_loop(
     steps: int | None, slow: Callable[[jax.Array], tuple[Floats, int]]
 ) -> None:
     keys = jax.random.split(jax.random.key(4), ROWS)
-    fast = denoise(wobbly, path(SCHEDULE, steps), keys, DIM, fresh_noise=steps is None)
+    fast = denoise(wobbly, sampling_path(SCHEDULE, steps), keys, DIM, fresh_noise=steps is None)
     expected, clipped = slow(keys)
     assert clipped > 0  # else this would not see the clipping
     np.testing.assert_allclose(fast, expected, atol=2e-4)
@@ -87,7 +87,7 @@ def test_sampling_is_the_textbook_loop(
 @pytest.mark.parametrize("steps", [0, 13])
 def test_steps_that_the_levels_do_not_allow_are_refused(steps: int) -> None:
     with pytest.raises(InputError, match="between 1 and 12 steps"):
-        path(SCHEDULE, steps)
+        sampling_path(SCHEDULE, steps)
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
@@ -98,7 +98,7 @@ def test_with_a_perfect_predictor_the_density_is_the_mixture(
     schedule = Schedule(levels=100)
     predict = mixture.exact_noise(schedule, *context)
     keys = jax.random.split(jax.random.key(8), SAMPLES)
-    drawn = denoise(predict, path(schedule, steps), keys, 2, fresh_noise=steps is None)
+    drawn = denoise(predict, sampling_path(schedule, steps), keys, 2, fresh_noise=steps is None)
     sample = np.asarray(drawn, np.float64)
     state, goal = context
     assert mixture.distance_to_truth(sample, state, goal) < 1

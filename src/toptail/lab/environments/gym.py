@@ -156,7 +156,7 @@ class _GoalObservations:
         return cls(env) if usable else None
 
     def expect(self, width: int, named: str) -> None:
-        """Read from the width of the data's rows whether achieved goals are stored beside."""
+        """Learn from the width of the data's rows whether they include achieved goals."""
         if not self.can_succeed:
             return
         self._beside = width == self._width + np.size(self._achieved)

@@ -2,7 +2,7 @@
 
 Two optional methods are found by their names. ``reached(goal) -> bool`` makes it a task with goals:
 whether the simulation is where this goal observation was recorded, as the task counts success.
-Without it the task has rewards, and a return is what counts. ``act(observations, goals)`` is a
+Without it the task has rewards, and returns are compared. ``act(observations, goals)`` is a
 policy that continues after a judged action: rows ``[n, observation]`` in, actions ``[n, action]``
 out; ``goals`` is None in a task without goals.
 """

@@ -83,8 +83,14 @@ def read_pickle(data: bytes, where: object, storages: Storages | None = None) ->
         raise RefusedPickleError("it has no end")
 
 
-_CONSTANTS: Final = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
-_EMPTY: Final[dict[str, type]] = {"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple}
+_FRESH: Final[dict[str, Callable[[], Any]]] = {
+    "EMPTY_DICT": dict,
+    "EMPTY_LIST": list,
+    "EMPTY_TUPLE": tuple,
+    "NONE": lambda: None,
+    "NEWTRUE": lambda: True,
+    "NEWFALSE": lambda: False,
+}
 _TUPLES: Final = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 _LITERALS: Final = frozenset(
     (
@@ -155,12 +161,10 @@ class _Reader:
                 self._push(name, argument)
 
     def _push(self, name: str, argument: Any) -> None:
-        if name in _CONSTANTS:
-            self.stack.append(_CONSTANTS[name])
+        if name in _FRESH:
+            self.stack.append(_FRESH[name]())
         elif name in _LITERALS:
             self.stack.append(argument)
-        elif name in _EMPTY:
-            self.stack.append(_EMPTY[name]())
         elif name in _TUPLES and _TUPLES[name] <= len(self.stack):
             at = len(self.stack) - _TUPLES[name]
             self.stack[at:] = [tuple(self.stack[at:])]
@@ -231,7 +235,7 @@ def _pairs(items: Sequence[Any]) -> dict[Any, Any]:
 
 
 def _is_metadata(state: object) -> bool:
-    """Whether it is what PyTorch adds to a module's parameters: their versions."""
+    """Whether it is the versions that PyTorch adds to a module's parameters."""
     return isinstance(state, dict) and set(state) <= {"_metadata"}
 
 
@@ -270,14 +274,6 @@ def _jax_array(fun: Any, _args: Any, state: Any, _about: Any = None) -> Array:
     return _array(shape, kind, raw, bool(fortran))
 
 
-def _scalar(kind: Any, raw: Any) -> Any:
-    return _array((), kind, raw, False)[()]
-
-
-def _from_buffer(raw: Any, kind: Any, shape: Any, order: Any) -> Array:
-    return _array(shape, kind, raw, order == "F")
-
-
 def _mapping(items: Any = None) -> dict[Any, Any]:
     """The dictionary itself: copies could be asked for without end."""
     mapping: dict[Any, Any] = {} if items is None else _require(dict, items)
@@ -306,10 +302,6 @@ def strided(flat: Array, start: int, sizes: Sequence[int], steps: Sequence[int])
     return np.lib.stride_tricks.as_strided(flat[start:], sizes, strides, writeable=False)
 
 
-def _parameter(tensor: Any, *_options: object) -> Any:
-    return _require(np.ndarray, tensor)
-
-
 def _is_scripted(what: PickledName) -> bool:
     """Whether it names an object of TorchScript that is no compiled one."""
     name = str(what)
@@ -323,30 +315,37 @@ def _tagged(value: Any, tag: Any) -> Any:
 
 
 _ENCODE: Final = PickledName("_codecs", "encode")
-_UNFILLED: Final = tuple(
-    PickledName(f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")
-)
+
+
+def _of_numpy(module: str, name: str) -> tuple[PickledName, ...]:
+    """A name in NumPy 1 and in NumPy 2."""
+    return tuple(PickledName(f"numpy.{core}.{module}", name) for core in ("core", "_core"))
+
+
+_UNFILLED: Final = _of_numpy("multiarray", "_reconstruct")
 
 _MAKERS: Final[dict[Any, Callable[..., Any]]] = {
     **dict.fromkeys(_UNFILLED, lambda *_: _Unfilled()),
-    **{PickledName(f"numpy.{core}.multiarray", "scalar"): _scalar for core in ("core", "_core")},
-    **{
-        PickledName(f"numpy.{core}.numeric", "_frombuffer"): _from_buffer
-        for core in ("core", "_core")
-    },
+    **dict.fromkeys(
+        _of_numpy("multiarray", "scalar"), lambda kind, raw: _array((), kind, raw, False)[()]
+    ),
+    **dict.fromkeys(
+        _of_numpy("numeric", "_frombuffer"),
+        lambda raw, kind, shape, order: _array(shape, kind, raw, order == "F"),
+    ),
     PickledName("numpy", "dtype"): _kind,
     PickledName("jax._src.array", "_reconstruct_array"): _jax_array,
     PickledName("flax.core.frozen_dict", "FrozenDict"): _mapping,
     PickledName("collections", "OrderedDict"): _mapping,
     PickledName("torch._utils", "_rebuild_tensor_v2"): _tensor,
-    PickledName("torch._utils", "_rebuild_parameter"): _parameter,
+    PickledName("torch._utils", "_rebuild_parameter"): lambda x, *_: _require(np.ndarray, x),
     PickledName("torch.jit._pickle", "restore_type_tag"): _tagged,
     **{
         PickledName("torch.jit._pickle", f"build_{kind}list"): lambda items: _require(list, items)
         for kind in ("int", "double", "bool", "tensor")
     },
 }
-"""The names that are known, and what is made in the place of a call."""
+"""Known names, and the function that makes the result of their call."""
 
 _STORAGES: Final = {
     "FloatStorage": "<f4",

@@ -79,8 +79,8 @@ class Diffusion(Learner):
     """pi(a | s, g) as a DDPM: eps(x_t, t, s, g) predicts the noise in a noised action.
 
     It is trained on the actions of the data set, with a future state of the same trajectory as
-    the goal, and is sampled with the moving average (EMA) of its parameters, which stand under
-    `TARGET`.
+    the goal, and is sampled with the moving average (EMA) of its parameters, which are stored
+    under `TARGET`.
 
     It proposes actions; it does not value them.
     """
@@ -150,7 +150,7 @@ class Diffusion(Learner):
         at the last level, from which DDIM's few long steps do not recover.
 
         ``params`` are the trained parameters or their average, ``noised`` [n, a] the actions x_t,
-        ``level`` [n] or [] their levels t, and ``context`` [n, s + g] states beside goals.
+        ``level`` [n] or [] their levels t, and ``context`` [n, s + g] states and goals.
         """
         time = jnp.broadcast_to(self.embed_level(level), (len(noised), self.time_dim))
         rows = jnp.concatenate([context, noised, time], axis=-1)
@@ -229,7 +229,7 @@ Predict: TypeAlias = Callable[[jax.Array, jax.Array], jax.Array]
 """(noised actions [n, a], their common level []) -> their noise [n, a]."""
 
 
-class Path(NamedTuple):
+class SamplingPath(NamedTuple):
     """The levels that sampling visits, and the coefficients of its k steps: each [k]."""
 
     level: jax.Array
@@ -246,7 +246,7 @@ class Path(NamedTuple):
     """Standard deviation of the fresh noise."""
 
 
-def path(schedule: Schedule, steps: int | None) -> Path:
+def sampling_path(schedule: Schedule, steps: int | None) -> SamplingPath:
     """The path of ancestral sampling (``steps`` None), or of DDIM with that many steps.
 
     With abar = cos^2(angle), a step from level t to level s < t adds fresh noise of variance
@@ -274,18 +274,18 @@ def path(schedule: Schedule, steps: int | None) -> Path:
         np.sqrt(np.maximum(np.sin(then) ** 2 - variance, 0)),
         np.sqrt(variance),
     )
-    return Path(jnp.asarray(levels[:-1]), *(jnp.asarray(x, jnp.float32) for x in columns))
+    return SamplingPath(jnp.asarray(levels[:-1]), *(jnp.asarray(x, jnp.float32) for x in columns))
 
 
 def denoise(
-    predict: Predict, way: Path, keys: jax.Array, dim: int, *, fresh_noise: bool
+    predict: Predict, path: SamplingPath, keys: jax.Array, dim: int, *, fresh_noise: bool
 ) -> jax.Array:
     """Draw one action per key.
 
     Row i uses ``keys[i]`` alone: fold_in(keys[i], 0) for the noise it starts from, and
     fold_in(keys[i], t) for the fresh noise of the step from level t. The predicted action is
     clipped to [-1, 1] in every step, and the noise is read again from the clipped one. Without
-    ``fresh_noise`` the path's sigma is not used, and no noise is drawn on the way.
+    ``fresh_noise`` the path's sigma is not used, and no noise is drawn between the levels.
 
     Returns
     -------
@@ -297,13 +297,13 @@ def denoise(
             keys
         )
 
-    def step(x: jax.Array, at: Path) -> tuple[jax.Array, None]:
+    def step(x: jax.Array, at: SamplingPath) -> tuple[jax.Array, None]:
         action = jnp.clip((x - at.spread * predict(x, at.level)) / at.keep, -1.0, 1.0)
         held = (x - at.keep * action) / at.spread
         x = at.next_keep * action + at.direction * held
         return (x + at.sigma * noise(at.level) if fresh_noise else x), None
 
-    actions, _ = jax.lax.scan(step, noise(0), way)
+    actions, _ = jax.lax.scan(step, noise(0), path)
     return jnp.clip(actions, -1.0, 1.0)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
 from toptail.lab.critics.base import TARGET, Params
-from toptail.lab.proposals.denoiser import Diffusion, denoise, path, row_keys
+from toptail.lab.proposals.denoiser import Diffusion, denoise, row_keys, sampling_path
 from toptail.lab.training.checkpoints import load_params
 from toptail.lab.training.config import LearnerConfig
 from toptail.lab.training.runs import PARAMS, invalid_reason, read_run, stored_config
@@ -153,8 +153,8 @@ def _sample_block(
     def predict(x: jax.Array, level: jax.Array) -> jax.Array:
         return model.predict(params, x, level, context)
 
-    way = path(model.schedule, steps)
-    return denoise(predict, way, keys, dim, fresh_noise=steps is None)
+    path = sampling_path(model.schedule, steps)
+    return denoise(predict, path, keys, dim, fresh_noise=steps is None)
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def get(
 def get_file(
     task: TaskName, path: Path, addresses: list[str], progress: Progress | None = None
 ) -> None:
-    """Download one file; it gets its name only when it is whole and checked."""
+    """Download one file; it appears under its name once it is complete and checked."""
     check_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
     failures = []
@@ -91,7 +91,7 @@ class _UnavailableError(Exception):
 
 
 def _fetch(url: str, path: Path, progress: Progress) -> Path:
-    """Download to ``NAME.part``, and go on with it after every break; return that path."""
+    """Download to ``NAME.part``, resuming it after every break; returns that path."""
     part, tries, most = path.with_name(f"{path.name}.part"), 0, 0
     origin = part.with_name(f"{part.name}.json")  # which version of which file `part` holds
     while tries < _TRIES:
@@ -134,7 +134,7 @@ def _fetch(url: str, path: Path, progress: Progress) -> Path:
 
 
 def _accept(part: Path, path: Path, task: TaskName, url: str) -> None:
-    """Check a whole file and give it its name, or remove it and say what is wrong."""
+    """Check a complete download and move it to its name; a wrong file is removed."""
     try:
         found = {"bytes": part.stat().st_size, "file_sha256": sha256(part)}
         record = read_record(path) or {}

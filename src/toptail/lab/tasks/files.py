@@ -234,7 +234,7 @@ def find(name_or_path: str | Path, folders: Sequence[Path] | None = None) -> Pat
             return path
         if path.with_name(f"{path.name}.part").exists():
             raise InputError(
-                f"{path} is only half downloaded: `toptail data get {task.name}` goes on with it."
+                f"{path} is only half downloaded: `toptail data get {task.name}` resumes that."
             )
     looked = ", ".join(str(folder) for folder in folders)
     raise InputError(

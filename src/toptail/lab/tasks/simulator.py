@@ -231,8 +231,8 @@ class MazeBatch:
     def step(self, actions: NDArray[Any], ids: NDArray[np.int64] | None = None) -> None:
         """Take one environment step with actions ``[size, action]``.
 
-        If ``ids``, ascending, are given, only these are stepped for certain: the others may move,
-        and must be restored before they are used again.
+        With ``ids``, ascending, the other simulations are in no defined state afterwards: restore
+        them before they are used again.
         """
         if self.family == "pointmaze":
             self._step_points(actions)
@@ -246,7 +246,7 @@ class MazeBatch:
             self._batch.step(ids=ids, nstep=_SUBSTEPS)
 
     def observations(self) -> FloatArray:
-        """Return the observation of every simulation, ``[size, observation]``."""
+        """The observation of every simulation, ``[size, observation]``."""
         if self.family == "pointmaze":
             return self.qpos.copy()
         if self.family == "humanoidmaze":
@@ -255,11 +255,11 @@ class MazeBatch:
         return np.concatenate([self.qpos, self.qvel], axis=1)
 
     def positions(self) -> Positions:
-        """Return the agents' positions, ``[size, 2]``."""
+        """Positions of the agents, ``[size, 2]``."""
         return self.qpos[:, :2].copy()
 
     def goal_seekers(self) -> Positions:
-        """Return the positions of what must reach the goal: the ball in soccer, else the agent."""
+        """Positions that must reach the goal, ``[size, 2]``: of balls in soccer, else of agents."""
         return self.qpos[:, -7:-5].copy() if self.family == "antsoccer" else self.positions()
 
     def _step_points(self, actions: NDArray[Any]) -> None:

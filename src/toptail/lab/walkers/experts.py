@@ -104,16 +104,16 @@ class SoccerStrategy:
         """The next point of the path: in the arena at most ``most`` away, else the next cell."""
         if not self._arena:
             return situation.maze.subgoal(places, aims)
-        way = aims - places
-        length = np.linalg.norm(way, axis=1, keepdims=True)
+        offset = aims - places
+        length = np.linalg.norm(offset, axis=1, keepdims=True)
         shorter = np.minimum(1.0, most / np.maximum(length, 1e-12))
-        return np.where(length > most, places + shorter * way, aims)
+        return np.where(length > most, places + shorter * offset, aims)
 
 
 def walking_inputs(situation: Situation, targets: Positions) -> NDArray[Any]:
     """Inputs of the ant that walks: its body, its speeds, the direction."""
-    way = targets - situation.positions
-    direction = way / (np.linalg.norm(way, axis=1, keepdims=True) + 1e-6)
+    offset = targets - situation.positions
+    direction = offset / (np.linalg.norm(offset, axis=1, keepdims=True) + 1e-6)
     rows = situation.observations
     return np.concatenate([rows[:, _BODY], rows[:, _BODY_SPEED], direction], axis=1)
 

@@ -60,7 +60,7 @@ def axes(quaternions: Any, xp: Any) -> list[Any]:
 def ant_inputs(observations: Any, xp: Any = np) -> Any:
     """Height, torso axes, joints, velocity, turning and joint speeds (32 numbers).
 
-    Axes stand for the quaternion, whose two signs mean the same pose.
+    Axes replace the quaternion, whose two signs mean the same pose.
     """
     commands = observations[:, -2:]
     return xp.concatenate(
@@ -76,7 +76,7 @@ def ant_inputs(observations: Any, xp: Any = np) -> Any:
 
 
 def antball_inputs(observations: Any, xp: Any = np) -> Any:
-    """As the ant's, then the ball's height, velocity and spin, its place, the goal's distance.
+    """The ant's inputs, then the ball's height, velocity, spin and place, and the goal's distance.
 
     A ball looks the same from all sides: its orientation only serves to turn the spin into the
     world (42 numbers in all).
@@ -101,7 +101,7 @@ def antball_inputs(observations: Any, xp: Any = np) -> Any:
 
 
 def humanoid_inputs(observations: Any, xp: Any = np) -> Any:
-    """Without the direction, and with both world velocities turned into it (67 numbers)."""
+    """All but the direction, with both velocities in the world turned by it (67 numbers)."""
     commands = observations[:, -2:]
     return xp.concatenate(
         [
@@ -136,7 +136,7 @@ class Walker:
     """Whether it was trained by OGBench's recipe: without normalized inputs and LayerNorm."""
 
     def __call__(self, observations: NDArray[Any]) -> NDArray[np.float32]:
-        """Return the mode of the action, ``[n, action]``, for observations ``[n, observation]``."""
+        """The mode of the action, ``[n, action]``, for observations ``[n, observation]``."""
         x = np.asarray(observations, np.float32)
         if not self.published:
             x = np.clip((INPUTS[self.body](x) - self.mean) / self.deviation, -10.0, 10.0)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.lab.critics.base import TARGET, Critic, Params, TrainedCritic, in_blocks
-from toptail.lab.proposals.denoiser import Diffusion, denoise, path, row_keys
+from toptail.lab.proposals.denoiser import Diffusion, denoise, row_keys, sampling_path
 from toptail.lab.proposals.diffusion import DiffusionPolicy
 from toptail.lab.tasks.trajectories import IntArray
 from toptail_paper.selection.deployment.config import SearchConfig
@@ -114,7 +114,7 @@ def choose(
     def predict(x: jax.Array, level: jax.Array) -> jax.Array:
         return model.predict(params[0], x, level, context)
 
-    way = path(model.schedule, config.ddim_steps)
+    way = sampling_path(model.schedule, config.ddim_steps)
     base = denoise(predict, way, keys, dim, fresh_noise=False).reshape(len(ks), n, dim)
 
     def draw(key: jax.Array) -> jax.Array:
