@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError, refusing
 from toptail.io.files import atomic
+from toptail.lab.tasks.simulator import load_module
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -25,8 +26,7 @@ def write_tensors(path: Path, tensors: Tensors, metadata: dict[str, str]) -> Non
 
 def read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
     """Read a safetensors file and its metadata."""
-    from safetensors import safe_open
-
+    safe_open = load_module("safetensors").safe_open
     what = "cannot be read as a stored walker"
     with refusing(path, what, "train it again"), safe_open(path, "numpy") as file:
         return {name: file.get_tensor(name) for name in file.offset_keys()}, file.metadata() or {}
