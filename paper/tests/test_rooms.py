@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
+
+import pytest
 
 import toptail
 import toptail_paper
@@ -13,6 +16,7 @@ from toptail_paper.claims.reported import WITHOUT_CELLS
 from toptail_paper.study.study import STUDIES, studies
 
 ROOT = Path(toptail_paper.__file__).parent
+REPOSITORY = Path(__file__).parents[2]
 LIBRARY = Path(toptail.__file__).parent
 DRAWN_BY_NOBODY = {"tab:critics"}
 """What the paper has and no run makes: a table that says what the critics are."""
@@ -46,7 +50,7 @@ def library_modules(path: Path) -> set[str]:
 
 
 def test_the_modules_of_the_library_that_the_paper_uses_are_listed() -> None:
-    text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
     section = text.partition("### What the paper uses of the library")[2]
     listed, package = set(), ""
     for line in section.split("```")[1].strip().splitlines():
@@ -64,3 +68,15 @@ def test_every_label_of_the_paper_is_in_a_spec() -> None:
     labels |= set(WITHOUT_CELLS) - DRAWN_BY_NOBODY
     known = {label for study in studies().values() for label in study.labels}
     assert labels - known == set()
+
+
+def test_no_tracked_file_is_above_5_mb_and_all_results_are_below_60() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True)
+    if listed.returncode != 0:
+        pytest.skip("not a checkout of git")
+    paths = [REPOSITORY / name for name in listed.stdout.splitlines()]
+    sizes = {path: path.stat().st_size for path in paths if path.is_file()}
+    assert sizes
+    assert {path: size for path, size in sizes.items() if size > 5_000_000} == {}
+    results = REPOSITORY / "paper" / "results"
+    assert sum(size for path, size in sizes.items() if results in path.parents) < 60_000_000

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from toptail.io.json_files import read_json, write_json
@@ -18,9 +19,10 @@ from toptail_paper.claims.reported import published
 
 @pytest.fixture(scope="module")
 def stored() -> dict[str, Any]:
-    with np.load(published() / STUDY / "scored_pools.npz") as arrays:
-        names = [f"{critic}@{seed}" for critic in ("tdq", "raw") for seed in (42, 43, 44)]
-        return {name: arrays[name].astype(np.float64) for name in (*names, "value_exact")}
+    names = [f"{critic}@{seed}" for critic in ("tdq", "raw") for seed in (42, 43, 44)]
+    columns = [*names, "value_exact"]
+    table = pq.read_table(published() / STUDY / "scored_pools", columns=columns)
+    return {name: table[name].to_numpy().astype(np.float64).reshape(-1, 64) for name in columns}
 
 
 def test_stored_levels_are_those_of_the_stored_values(stored: dict[str, Any]) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from scipy.stats import kendalltau
 
+import toptail
 from paper.tests.selection.small import small_config, write_runs
 from paper.tests.selection.stored_stages import TASK, Stages
 from tests.training.toy import toy_dataset
 from toptail.errors import InputError
 from toptail.io.json_files import read_json
-from toptail.pools import ScoredPools
 from toptail_paper.selection.load import read_selection
 from toptail_paper.selection.pools import CandidatePools
 from toptail_paper.selection.rollout_data import power
@@ -124,24 +125,28 @@ def test_they_have_no_say_in_the_power_of_rollouts(tmp_path: Path) -> None:
     assert found["largest_half_width"] == found["selectors"]["tdq"]["half_width"]
 
 
-def test_stored_pools_have_what_untrained_scores_are_made_of(tmp_path: Path) -> None:
+def test_stored_pools_have_what_untrained_scores_are_made_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toptail_paper.selection.write.PART_BYTES", 500)  # six pools a part
     stages = Stages(tmp_path, per_group=2, pools=3, size=5)
     stages.reference()
     stages.judge("exact", stages.value[None])
     for column in ("tdq@42", "hybrid@42", "straight"):
         stages.score(column, stages.noisy(0.5))
     path = write_scored_pools(stages.path)
-    pools = ScoredPools.read(path)
+    assert len(list(path.iterdir())) == 3
+    pools = toptail.read(path)
     assert list(pools.scores) == ["straight", "tdq@42"]  # hybrid is not kept
     assert list(pools.values) == [*(f"value_reference_{i}" for i in range(3)), "value_exact"]
     assert list(pools.further) == ["action_0", "action_1"]
     wanted = stages.scores["tdq@42"][..., :5].reshape(-1)
     np.testing.assert_allclose(pools.scores["tdq@42"], wanted, rtol=1e-3, atol=1e-3)
     actions = CandidatePools.read(stages.folder.pools).actions
-    with np.load(path) as arrays:
-        found = np.stack([arrays["action_0"], arrays["action_1"]], axis=-1).reshape(actions.shape)
-        assert arrays["query"][4] == "1/1"
-        assert arrays["cluster"].tolist() == np.repeat(stages.queries.trajectory, 3).tolist()
+    table = pq.read_table(path)
+    found = np.stack([table["action_0"], table["action_1"]], axis=-1).reshape(actions.shape)
+    assert table["query"].to_pylist()[::5][4] == "1/1"
+    assert table["cluster"].to_pylist()[::5] == np.repeat(stages.queries.trajectory, 3).tolist()
     np.testing.assert_allclose(found, actions, rtol=1e-3, atol=1e-3)
     stages.score("tdq@42", 1e6 * stages.value)
     with pytest.raises(InputError, match="'tdq@42' has numbers too large for 16 bits"):

@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from toptail.audit.picks import picks_content
 from toptail.audit.run import pools_content
 from toptail.audit.settings import Settings
 from toptail.errors import InputError
-from toptail.io.arrays import write_arrays
+from toptail.io.files import staged_folder
 from toptail.io.json_files import write_json
-from toptail.io.tables import roles_text
+from toptail.io.tables import with_roles
 from toptail.judging.values import judged_pools
 from toptail.lab.critics.registry import MAIN
 from toptail.pools import ScoredPools
@@ -101,43 +103,58 @@ KEPT = (*MAIN[:3], *IDEALS, *TRIVIAL)
 """Scorers of which stored results keep the scores."""
 
 
+PART_BYTES = 4_000_000
+"""Bytes of the numbers of one stored part before compression: no stored file is above 5 MB."""
+
+
 def write_scored_pools(folder: str | Path, scorers: Collection[str] = KEPT) -> Path:
-    """Write ``scored_pools.npz``: scores, all values, support and actions in 16-bit floats.
+    """Write ``scored_pools/``: scores, all values, support and actions in 16-bit floats.
 
     What stored results keep of the stages' files, so that judges and scores that need no training
-    can be made again. Any audit reads it.
+    can be made again. Any audit reads the folder.
     """
     data = read_selection(folder)
     pools = CandidatePools.read(SelectionFolder(data.folder).pools)
-    queries, pools_each, _ = data.on_support.shape
-    flat = (queries * pools_each, data.size)
     scores = {
-        column: data.candidate_scores(column).reshape(flat)
+        column: data.candidate_scores(column)
         for column in data.scores
         if split_seed(column)[0] in scorers
     }
     values = {
-        name: member.reshape(flat)
+        name: member
         for judge in data.judges
         for name, member in zip(
             value_columns(judge, len(data.values[judge])), data.members(judge), strict=True
         )
     }
-    width = pools.actions.shape[-1]
-    actions = {f"action_{i}": pools.actions[..., i].reshape(flat) for i in range(width)}
+    actions = {f"action_{i}": pools.actions[..., i] for i in range(pools.actions.shape[-1])}
     numbers = scores | values | actions
     large = [name for name, x in numbers.items() if np.abs(x).max() > np.finfo(np.float16).max]
     if large:
         raise InputError(f"{data.folder}: '{large[0]}' has numbers too large for 16 bits.")
-    path = data.folder / "scored_pools.npz"
-    rest = {
-        "support": data.on_support.reshape(flat),
-        **_labels(data),
-        "toptail": np.array(roles_text(scores, values, actions)),
+    columns: dict[str, NDArray[Any]] = {
+        **{name: np.repeat(x, data.size) for name, x in _labels(data).items()},
+        "support": data.on_support.reshape(-1),
+        **{name: x.reshape(-1).astype(np.float16) for name, x in numbers.items()},
     }
-    kept = {name: x.astype(np.float16) for name, x in numbers.items()}
-    write_arrays(path, kept | rest, compressed=True)
+    path = data.folder / "scored_pools"
+    write_parts(path, with_roles(pa.table(columns), scores, values, actions), data.size)
     return path
+
+
+def write_parts(folder: Path, table: pa.Table, size: int) -> None:
+    """Write a table as a folder of Parquet files, each of whole pools of ``size`` rows."""
+    half = [name for name in table.column_names if table.schema.field(name).type == pa.float16()]
+    rows = PART_BYTES // (2 * len(half) * size) * size
+    with staged_folder(folder) as stage:
+        for part, start in enumerate(range(0, table.num_rows, rows)):
+            pq.write_table(
+                table.slice(start, rows),
+                stage / f"part-{part}.parquet",
+                compression="zstd",
+                use_dictionary=[name for name in table.column_names if name not in half],
+                column_encoding=dict.fromkeys(half, "BYTE_STREAM_SPLIT"),
+            )
 
 
 def value_columns(judge: str, members: int) -> list[str]:
