@@ -135,6 +135,7 @@ def test_what_cannot_be_trained_on_is_refused(below: Path, tmp_path: Path) -> No
         toy_config(base=base_config(below), on=below)
 
 
+@pytest.mark.slow
 def test_the_command_trains_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = toy_file(tmp_path), tmp_path / "runs"
     sizes = "batch_size=16,log_every=2,hidden=8,depth=1"

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.quick import quick
 from tests.tasks.conftest import DATA
 from tests.tasks.make_fixtures import collection
 from toptail.errors import InputError
@@ -248,7 +247,8 @@ def test_every_pointmaze_is_collected(size: str, kind: str, tmp_path: Path) -> N
     assert dataset.train.lengths.tolist() == [31] * 3
 
 
-@pytest.mark.parametrize("name", quick(MANIPULATION, MANIPULATION[:1]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MANIPULATION)
 def test_a_play_episode_does_not_depend_on_those_before_it(name: str) -> None:
     """One environment serves many episodes: nothing of an earlier one may be left in it."""
     seeds = [np.random.SeedSequence([0, 0, episode]) for episode in range(3)]

@@ -141,6 +141,7 @@ STATES = np.random.default_rng(5).uniform(-0.7, 0.7, (200, 2))
 TRAINING = ActorConfig(400, 0.0, (32, 32), batch_size=64, learning_rate=3e-3)
 
 
+@pytest.mark.slow
 def test_without_cloning_the_actor_finds_the_best_action_of_a_critic_that_stays() -> None:
     critic = TrainedCritic(Peak(), {"sharpness": jnp.ones(())})
     shares: list[float] = []

@@ -72,6 +72,7 @@ def test_a_hand_solved_case(four: Stages) -> None:
     assert rows["log_ratio"]["target"] == rows["log_ratio"]["total"]
 
 
+@pytest.mark.slow
 def test_terms_add_up_to_the_regret_of_the_main_table(tmp_path: Path) -> None:
     stages = paper_like(tmp_path)
     for judge in ("reference", "euclidean"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from paper.tests.walkers.package import command, online
+from tests.quick import quick
 from toptail.errors import InputError
 from toptail.lab.tasks.episodes import Situation
 from toptail.lab.tasks.maze import Maze
@@ -35,7 +36,7 @@ def action_series(steps: int, size: int, rng: np.random.Generator) -> Any:
     return np.clip(pushes + rng.normal(0, 0.3, pushes.shape), -1, 1).astype(np.float32)
 
 
-@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("name", quick(BODIES, ["antball"]))
 def test_a_body_steps_like_the_packages_environment(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

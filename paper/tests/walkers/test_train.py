@@ -127,6 +127,7 @@ def test_walkers_side_by_side_are_judged_as_alone() -> None:
     assert together[0] != together[1]
 
 
+@pytest.mark.slow
 def test_the_shipped_walkers_walk() -> None:
     walkers = {body: Walker.shipped(body) for body in BODIES}
     ant, ball, humanoid = (

@@ -123,6 +123,7 @@ def test_a_killed_training_goes_on_from_its_checkpoint(
     assert record["curve"][2:4] != seen[2:4]  # those points were after the checkpoint
 
 
+@pytest.mark.slow
 def test_a_training_that_lost_its_numbers_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
