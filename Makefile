@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test types unit test-smoke test-slow attack ray lint stamp clean
+.PHONY: demo docs test types unit test-smoke test-slow attack ray lint stamp clean
 
 # Tests start many processes: without compiled files each of them would compile the library anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -48,6 +48,15 @@ ray: $(VENV)/.ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[ray]'
 	$(BIN)/pytest -q tests/jobs
 
+# The documentation as a site in site/: tutorials run, warnings are errors, nothing is downloaded.
+docs: $(VENV)/.docs
+	@PYTHONPATH=.:src:paper/src NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --clean
+	@echo "Open site/index.html"
+
+$(VENV)/.docs: $(VENV)/.ready
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
 lint: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -58,4 +67,4 @@ stamp:
 	@$(PYTHON) tools/stamp.py
 
 clean:
-	rm -rf $(VENV) toptail-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site toptail-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

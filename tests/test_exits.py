@@ -40,7 +40,7 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_docs_and_the_help_name_every_code(capsys: pytest.CaptureFixture[str]) -> None:
-    docs = (ROOT / "docs" / "tables.md").read_text()
+    docs = (ROOT / "docs" / "reference" / "tables.md").read_text()
     assert main(["--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     for code in Exit:

@@ -21,7 +21,13 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "docs/audit.md", "docs/baseline.md", "docs/choose.md", "docs/judging.md"],
+    [
+        "README.md",
+        "docs/explanation/verdict.md",
+        "docs/howto/baseline.md",
+        "docs/howto/choose.md",
+        "docs/howto/partial.md",
+    ],
 )
 def test_the_python_example_prints_what_its_comment_says(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -76,9 +82,30 @@ def test_every_command_line_of_the_pages_has_flags_that_exist() -> None:
             pytest.fail(line)
 
 
-def test_every_local_link_leads_somewhere() -> None:
+def links() -> Iterator[tuple[Path, str, str]]:
+    """Local links of all pages: the page, the file and the heading that is linked to."""
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    pages += [ROOT / "paper" / "README.md", *(ROOT / "paper" / "docs").rglob("*.md")]
     for page in pages:
-        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for target, heading in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
+            if ":" not in target:
+                yield page, target, heading
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", title) for title in titles]
+    return {re.sub(r"[^\w\- ]", "", title.lower().strip()).replace(" ", "-") for title in plain}
+
+
+def test_every_local_link_leads_somewhere() -> None:
+    found = list(links())
+    assert len(found) > 200
+    for page, target, heading in found:
+        where = page.parent / target if target else page
+        assert where.exists(), f"{page.name} links to {target}"
+        if heading and where.suffix == ".md":
+            assert heading in anchors(where), f"{page.name} links to {target}#{heading}"

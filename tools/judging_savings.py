@@ -1,4 +1,4 @@
-"""How many labels tables take: measured, stored, and drawn for docs/judging.md.
+"""How many labels tables take: measured, stored, and drawn for docs/explanation/error-rates.md.
 
     python tools/judging_savings.py NAME TABLE [SCORES]    # measures, and stores NAME.json
     python tools/judging_savings.py                        # draws docs/figures/judging_savings.*

@@ -54,7 +54,7 @@ def measured(cell: Cell) -> dict[str, Any]:
 
 
 def main(given: list[str] | None = None) -> int:
-    """Run the simulation, store it, and print the rows of the table in docs/judging.md."""
+    """Run the simulation, store it, and print the rows of the table in error-rates.md."""
     parser = argparse.ArgumentParser(prog="python -m validation.judging_coverage")
     parser.add_argument("--tables", type=int, default=400, help="tables a cell")
     parser.add_argument("--workers", type=int, default=1, help="processes")
@@ -85,7 +85,7 @@ def main(given: list[str] | None = None) -> int:
 
 
 def rows(content: dict[str, Any], way: str) -> list[str]:
-    """The table of docs/judging.md for one way: a row for each population and sd."""
+    """The table of error-rates.md for one way: a row for each population and sd."""
     lines: dict[str, list[str]] = {}
     for cell in content["cells"]:
         if cell["way"] == way:

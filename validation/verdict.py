@@ -1,7 +1,7 @@
 """How often the verdict is wrong, and how often it decides, beside the grid before it.
 
     python -m validation.verdict --tables 2000 --workers 16 --out rates.json
-    python -m validation.verdict --stored validation/results/verdict/rates.json --docs docs/audit.md
+    python -m validation.verdict --stored rates.json --docs docs/explanation/error-rates.md
 
 The first counts and stores; the second writes the tables of the documentation from what is stored.
 """

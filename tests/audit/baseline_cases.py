@@ -1,6 +1,6 @@
 """Two tables whose true difference is exactly -margin, and how often a claim is made there.
 
-``python -m tests.audit.baseline_cases 0.1`` prints the table of docs/baseline.md at that margin.
+``python -m tests.audit.baseline_cases 0.1`` prints the table of error-rates.md at that margin.
 """
 
 from __future__ import annotations

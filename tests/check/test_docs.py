@@ -47,7 +47,7 @@ def run(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def test_the_page_works_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "docs" / "critic.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "tutorials" / "critic.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     for name, code in re.findall(r"```python\n# (\S+)\n(.*?)```", text, re.DOTALL):

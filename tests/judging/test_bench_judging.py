@@ -1,4 +1,4 @@
-"""The simulation behind docs/judging.md: its truths, and that a row comes out."""
+"""The simulation behind docs/explanation/error-rates.md: its truths, and that a row comes out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of docs/judging.md: plan, judge, audit, ask for more, as printed."""
+"""The commands of docs/howto/partial.md: plan, judge, audit, ask for more, as printed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import toptail
 from toptail.cli import main
 from toptail.results import read_audit
 
-PAGE = Path(__file__).parents[2] / "docs" / "judging.md"
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "partial.md"
 QUERIES, SIZE = 100, 32
 
 

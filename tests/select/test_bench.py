@@ -101,7 +101,7 @@ def test_misses_are_counted_on_their_sides() -> None:
 def test_the_stored_simulation_is_the_documented_one_and_holds_what_is_claimed() -> None:
     root = Path(__file__).parents[2]
     stored = json.loads((root / "validation" / "results" / "choose" / "coverage.json").read_text())
-    documented = (root / "docs" / "choose.md").read_text(encoding="utf-8")
+    documented = (root / "docs" / "explanation" / "error-rates.md").read_text(encoding="utf-8")
     sizes = [(cell["world"], cell["queries"]) for cell in stored["cells"]]
     assert sizes == [(world.name, n) for world in WORLDS for n in world.queries]
     for cell in stored["cells"]:

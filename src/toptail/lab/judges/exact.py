@@ -22,7 +22,7 @@ the dynamics of one corner says that, however it comes along the wall (x growing
 the point can be at x = t + 0.1185 and y = 0.844 - t after a path of length t from there, both at
 once and to 0.01. So paths turn at 0.422 from a corner in both coordinates, and continue 0.1185
 further along than they came. The errors against search in the dynamics of whole mazes and in
-the simulator are in ``docs/references.md``.
+the simulator are in ``paper/docs/references.md``.
 
 The functions:
 
