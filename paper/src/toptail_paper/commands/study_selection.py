@@ -37,6 +37,8 @@ from toptail_paper.commands.run_study import (
 from toptail_paper.commands.settings import DeploymentSize, TrainingSize, flags_of, with_given
 from toptail_paper.selection.config import IDEALS_STAGE, STAGES, SelectionConfig
 from toptail_paper.selection.study import STUDY, SelectionRequest, UserInputs
+from toptail_paper.study.main_settings import load_task
+from toptail_paper.study.naming import data_set
 
 TABLES: Final = "tables"
 """The last stage: audits, tables, claims and the page, from the files of the others."""
@@ -174,21 +176,19 @@ class StudySelection(JobFlags):
         ]
 
     def _roll_out(self, part: int, parts: int) -> None:
-        from toptail.lab.tasks.files import TaskDataset
         from toptail_paper.selection.run import Stages
         from toptail_paper.selection.stages import Selection
 
-        task = TaskDataset.load(self.task)
+        task = load_task(self.task)
         study = Selection.at(self.out, self.config(task.name, task.data.val), self.runs)
         Stages(study, task.data, UserInputs(self.pools, env=self.env)).roll_out(part, parts)
 
     def declared(self) -> Path:
         """Freeze the queries and declare the criteria; returns the declaration's path."""
         need_training("study selection")
-        from toptail.lab.tasks.files import TaskDataset
         from toptail_paper.selection.stages import Selection, make_queries
 
-        task = TaskDataset.load(self.task)
+        task = load_task(self.task)
         study = Selection.at(self.out, self.config(task.name, task.data.val))
         make_queries(study, task.data.val, anew=True)
         return study.folder.declared
@@ -201,10 +201,9 @@ class StudySelection(JobFlags):
         if not making:
             return finish_study(STUDY, self.out / self._name())
         need_training("study selection")
-        from toptail.lab.tasks.files import TaskDataset
         from toptail_paper.selection.run import train_selection
 
-        task = TaskDataset.load(self.task)
+        task = load_task(self.task)
         config = self.config(task.name, task.data.val)
         if self.train:
             how = config, self._training(), self.runs, critics
@@ -242,10 +241,8 @@ class StudySelection(JobFlags):
 
     def _name(self) -> str:
         """The task's name; its data is not needed where only tables are made."""
-        from toptail.lab.tasks.names import SHORT_NAMES
-
         path = Path(self.task)
-        return path.stem if path.suffix == ".npz" else SHORT_NAMES.get(self.task, self.task)
+        return path.stem if path.suffix == ".npz" else data_set(self.task)
 
     def _training(self) -> TrainingSettings:
         from toptail_paper.study.training import TrainingSettings

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toptail.errors import InputError, check_whole
-from toptail.lab.tasks.names import OGBENCH_NAMES, SHORT_NAMES, parse_name
+from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name
 from toptail.lab.tasks.queries import QueryConfig
+from toptail_paper.study.naming import data_set
 
 STAGES = (
     *("queries", "pools", "reference", "exact", "exact_continuous", "euclidean"),
@@ -167,7 +168,7 @@ class SelectionConfig:
     @classmethod
     def for_task(cls, task: str, **changes: Any) -> SelectionConfig:
         """The settings of a task, with changes; of a data set of one's own the default ones."""
-        name = SHORT_NAMES.get(task, task)
+        name = data_set(task)
         if name in OGBENCH_NAMES and parse_name(name).family == "humanoidmaze":
             changes = {"rollouts": RolloutSettings(per_group=136, most=1), **changes}
         return cls(name, **changes)

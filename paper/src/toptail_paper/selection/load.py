@@ -28,7 +28,7 @@ from toptail_paper.selection.measure import JudgedPools
 from toptail_paper.selection.planned_rollouts import PlannedRollouts
 from toptail_paper.selection.pools import CandidatePools
 from toptail_paper.selection.rollout_data import RolloutAudit, pools_sha256, selector_picks
-from toptail_paper.study.naming import PAPER_TASKS
+from toptail_paper.study.naming import task_title
 from toptail_paper.study.store import Stored, require_fit
 
 GROUPS = ("near", "medium", "far")
@@ -75,7 +75,7 @@ class TaskSelection:
     @property
     def key(self) -> str:
         """The task's name in tables: the paper's, where the data set is one of its."""
-        return next((paper for paper, name in PAPER_TASKS.items() if name == self.task), self.task)
+        return task_title(self.task)
 
     @property
     def size(self) -> int:

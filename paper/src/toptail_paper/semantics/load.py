@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
 from toptail.io.files import entries
-from toptail.lab.tasks.names import SHORT_NAMES
 from toptail.lab.training.runs import digest
 from toptail.pools.columns import group_seeds, split_seed
 from toptail.stats.best_of_k import Floats
@@ -107,7 +106,7 @@ def read_tasks(out: str | Path, beside: Beside = "") -> list[TaskScores]:
 
 def read_task(out: str | Path, task: str) -> TaskScores:
     """One task's scores, by the data set's name, the paper's, or the path of its file."""
-    folder = _existing(out) / SHORT_NAMES.get(task, Path(task).name.removesuffix(".npz"))
+    folder = _existing(out) / PAPER_TASKS.get(task, Path(task).name.removesuffix(".npz"))
     if not (folder / f"{DRAWS}.npz").is_file():
         stored = ", ".join(each.name for each in task_folders(folder.parent)) or "none"
         raise InputError(

@@ -38,6 +38,7 @@ from toptail_paper.semantics.config import (
 from toptail_paper.semantics.draws import behaviour_runs, draw, proposals_spec, propose, spec
 from toptail_paper.semantics.load import stored_columns
 from toptail_paper.study.ideals import ideal_scorers, knows_ideals
+from toptail_paper.study.main_settings import load_task
 from toptail_paper.study.naming import IDEALS
 from toptail_paper.study.point_judges import EUCLIDEAN, POINT_JUDGES, PointJudge
 from toptail_paper.study.results import note_critics, note_data
@@ -81,7 +82,7 @@ def score_tasks(
             tick(stage, (number + done) / len(config.tasks))
 
         share(f"reading {name}", 0.0)
-        task = TaskDataset.load(name)
+        task = load_task(name)
         known = ideals and knows_ideals(task.name)
         extra = ideal_scorers(task.name, config.gamma) if known else []
         _Task(config, folder, task, share).score(runs, [*users, *extra])

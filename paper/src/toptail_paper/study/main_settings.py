@@ -6,11 +6,14 @@ it is OGBench's default data set, walked by walkers of the published recipe.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from toptail_paper.study.naming import PAPER_TASKS
+from toptail_paper.study.naming import PAPER_TASKS, data_set, task_title
+
+if TYPE_CHECKING:
+    from toptail.lab.tasks.files import TaskDataset
 
 PUBLISHED_WALKERS: Final = Path(__file__).parents[1] / "walkers" / "actors"
 """Walkers that `toptail_paper.walkers.published` trained: an ant and a dribbler, seed 0."""
@@ -51,3 +54,11 @@ deploys nothing on HumanoidMaze."""
 def main_settings(task: str) -> MainSettings:
     """The settings of one of the paper's tasks; of another data set those of collecting it here."""
     return MAIN_SETTINGS.get(task, MainSettings(task))
+
+
+def load_task(name_or_path: str) -> TaskDataset:
+    """A data set by the paper's name, OGBench's or its path, called in tables as the paper does."""
+    from toptail.lab.tasks.files import TaskDataset
+
+    task = TaskDataset.load(data_set(name_or_path))
+    return replace(task, key=task_title(task.name))

@@ -6,16 +6,31 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from toptail.lab.critics.registry import CRITICS, LABEL, MAIN, Entry, Readout, without_settings
-from toptail.lab.tasks.names import SHORT_NAMES
 
 PAPER_TASKS: Final = {
-    name: SHORT_NAMES[name]
-    for name in (
-        *("PointMaze", "AntMaze", "HumanoidMaze", "AntSoccer"),
-        *("Cube-single", "Cube-double", "Scene", "Puzzle"),
-    )
+    "PointMaze": "pointmaze-medium-navigate-v0",
+    "AntMaze": "antmaze-medium-navigate-v0",
+    "HumanoidMaze": "humanoidmaze-giant-navigate-v0",
+    "AntSoccer": "antsoccer-arena-navigate-v0",
+    "Cube-single": "cube-single-play-v0",
+    "Cube-double": "cube-double-play-v0",
+    "Scene": "scene-play-v0",
+    "Puzzle": "puzzle-3x3-play-v0",
 }
-"""The paper's eight tasks, in its order, and the data set that each stands for here."""
+"""The paper's eight tasks, in its order, and the data set that each stands for here. HumanoidMaze
+is the giant maze, by its fingerprint; the library's short name is the medium one, OGBench's
+default."""
+
+
+def data_set(task: str) -> str:
+    """The data set of one of the paper's tasks; any other name or path as it is."""
+    return PAPER_TASKS.get(task, task)
+
+
+def task_title(data: str) -> str:
+    """The paper's name of a data set; any other name as it is."""
+    return next((task for task, name in PAPER_TASKS.items() if name == data), data)
+
 
 TRIVIAL: Final = {
     "straight": "Straight line to the goal",

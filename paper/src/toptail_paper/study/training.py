@@ -23,6 +23,7 @@ from toptail.lab.training.config import (
 from toptail.lab.training.data import TaskData
 from toptail.lab.training.runs import Run
 from toptail.lab.training.session import TrainingJob, Watch, train_runs
+from toptail_paper.study.main_settings import load_task
 
 Settings: TypeAlias = tuple[tuple[str, Any], ...]
 
@@ -78,7 +79,7 @@ def task_pieces(
     return [
         training.piece(name, every, command)
         for name in tasks
-        for training in jobs_of(TaskDataset.load(name))
+        for training in jobs_of(load_task(name))
     ]
 
 
@@ -103,7 +104,7 @@ def train_missing(
     train = partial(train_runs, checkpoint_every=checkpoint_every(), command=command, watch=watch)
     trained: list[Run] = []
     for name in tasks:
-        task = TaskDataset.load(name)
+        task = load_task(name)
         jobs = [job for job in jobs_of(task) if job.missing()]
         if not jobs:
             continue

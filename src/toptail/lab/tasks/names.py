@@ -12,7 +12,7 @@ Split = Literal["train", "val"]
 SHORT_NAMES: dict[str, str] = {
     "PointMaze": "pointmaze-medium-navigate-v0",
     "AntMaze": "antmaze-medium-navigate-v0",
-    "HumanoidMaze": "humanoidmaze-giant-navigate-v0",
+    "HumanoidMaze": "humanoidmaze-medium-navigate-v0",
     "AntSoccer": "antsoccer-arena-navigate-v0",
     "Cube-single": "cube-single-play-v0",
     "Cube-double": "cube-double-play-v0",
