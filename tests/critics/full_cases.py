@@ -17,7 +17,6 @@ from tests.critics.slow_full import Rows, Settings, Tree
 from toptail.lab.critics.base import Batch, Critic, Info, Params
 from toptail.lab.critics.networks import StackedEncoders
 from toptail.lab.critics.registry import full_size, with_settings
-from toptail.lab.training.config import takes_base
 
 DIMS = (5, 2, 3)
 """Widths of states, actions and goals: all different, so that no mix-up goes unnoticed."""
@@ -44,9 +43,7 @@ def make(name: str, **changes: Any) -> Critic:
         "tau": TAU,
     }
     if name in EXAMPLES:
-        critic = with_settings(class_of(name)(), settings | changes)
-        base = {"base": make("raw", **changes)} if takes_base(critic) else {}
-        return with_settings(critic, base)
+        return with_settings(class_of(name)(), settings | changes)
     return full_size(name, **(settings | changes))
 
 

@@ -23,7 +23,7 @@ from tests.critics.full_cases import (
     target_source,
 )
 from tests.critics.slow_full import expectile
-from toptail.lab.critics.base import Batch
+from toptail.lab.critics.base import Batch, trained_only
 from toptail.lab.critics.bellman import Bellman, expectile_loss
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.critics.tdq import TDQ
@@ -132,7 +132,7 @@ def test_target_has_no_optimizer_state(name: str) -> None:
         jax.tree_util.keystr(path)
         for path, _ in jax.tree_util.tree_leaves_with_path(state.opt_state)
     ]
-    trained = {key: value for key, value in state.params.items() if key != "target"}
+    trained = trained_only(state.params)
     assert not any("target" in path for path in paths)
     assert len(paths) == 2 * len(jax.tree.leaves(trained)) + 1  # two moments, and Adam's count
 

@@ -23,7 +23,6 @@ from toptail.lab.critics.base import Batch, Info, Params
 from toptail.lab.critics.registry import CRITICS, names
 from toptail.lab.critics.registry import entry as entry_of
 from toptail.lab.scorers.runs import of_runs
-from toptail.lab.training.config import base_config, takes_base
 from toptail.lab.training.session import train_runs
 
 
@@ -96,13 +95,9 @@ def test_a_critic_of_another_kind_is_trained_scored_and_named(name: str, tmp_pat
     assert name not in CRITICS
     with registered(name) as entry:
         assert entry == example_entry(name)
-        assert names("other") == (name,)
+        assert name in names("other")
         assert entry_of(f"{name}[hidden=8]") is entry
         config = toy_config(critic=name)
-        if takes_base(config.build()):
-            train_runs(toy_config(), toy_data(), [42], tmp_path)
-            below = tmp_path / "walks" / "raw"
-            config = toy_config(critic=name, base=base_config(below), on=below)
         (run,) = train_runs(config, toy_data(), [42], tmp_path)
         assert run.state == "finished"
         (scorer,) = of_runs(tmp_path / "walks", [name], (42,), "walks")

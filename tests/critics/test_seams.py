@@ -155,8 +155,11 @@ def test_a_setting_that_only_one_critic_has_stands_in_labels() -> None:
 def test_numbers_beside_the_rows_are_part_of_the_data() -> None:
     plain = toy_data()
     extra = np.arange(2.0 * len(plain.rows.actions), dtype=np.float32).reshape(-1, 2)
-    data = plain.with_extra(extra)
-    assert data.sha256 != plain.sha256 != data.with_extra(extra + 1).sha256
+    data = plain.with_extra(extra, made="elsewhere")
+    assert data.sha256 == plain.sha256
+    assert data.extra["made"] == "elsewhere"
+    assert plain.extra == {}
+    assert data.extra["sha256"] != plain.with_extra(extra + 1).extra["sha256"]
     assert data.rows.extra is not None
     np.testing.assert_array_equal(data.rows.extra, extra)
 

@@ -32,12 +32,15 @@ from toptail.lab.training.config import OPTIONS, RunOptions, require_seeds
 
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
+    from toptail.lab.scorers.embeddings import Embedding
     from toptail.lab.training.config import LearnerConfig
     from toptail.lab.training.runs import Run
     from toptail.lab.training.session import BatchProgress, Watch
 
 BEHAVIOUR: Final = "diffusion"
 """Name of the behaviour model, which proposes candidates and is no critic."""
+HEAD: Final = "value_head"
+"""The critic that reads embeddings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +60,9 @@ class Train(JobFlags):
     on: Annotated[Path | None, tyro.conf.arg(metavar="RUNS/TASK/CRITIC")] = None
     """Folder of trained runs, for critics that read the frozen parameters of another run: seed N
     reads RUNS/TASK/CRITIC/seed-N."""
+    embed: Annotated[str | None, tyro.conf.arg(metavar="FILE.py:FUNCTION|ogbench:PATH")] = None
+    """Embeddings of your own for value_head: a function of states, actions and goals that returns
+    phi(s, a) and psi(g), or a checkpoint that has them. They are computed once for all rows."""
     critics: Annotated[
         Names,
         DECIDE,
@@ -102,7 +108,10 @@ class Train(JobFlags):
         trackers = names(self.log)
         require_trackers(trackers)
         keep_compiled()
-        data = TaskData.place(load(self.task), configs, len(seeds))
+        dataset = load(self.task)
+        data = TaskData.place(dataset, configs, len(seeds))
+        if (embedding := self._embedding()) is not None:
+            data = embedding.beside(data, dataset)
         runs: list[Run] = []
         with (
             progress() as shown,
@@ -126,7 +135,9 @@ class Train(JobFlags):
 
         seeds, every, line = self._seeds(), self._checkpoint_every(), command_line()
         trainings = [TrainingJob(config, seeds, self.out) for config in self.chosen()]
-        return [training.piece(self.task, every, line) for training in trainings]
+        embedding = self._embedding()
+        prepare = None if embedding is None else embedding.beside
+        return [training.piece(self.task, every, line, prepare) for training in trainings]
 
     def _seeds(self) -> tuple[int, ...]:
         seeds = numbers("--seeds", self.seeds or ("42,43,44",), int)
@@ -149,10 +160,29 @@ class Train(JobFlags):
         task = path.stem if found is None else found.name
         configs: list[LearnerConfig] = []
         if critics:
-            configs += RunOptions.written(self.steps, self.set).configs(task, critics, self.on)
+            options = RunOptions.written(self.steps, self.set).having(self._widths(named))
+            configs += options.configs(task, critics, self.on)
         if BEHAVIOUR in named:
             configs.append(self._behaviour_model(task, alone=not critics))
         return configs
+
+    def _embedding(self) -> Embedding | None:
+        from toptail.lab.scorers.embeddings import Embedding
+
+        return None if self.embed is None else Embedding.load(self.embed)
+
+    def _widths(self, named: Sequence[str]) -> dict[str, int]:
+        """Widths of the embeddings that are given, as settings of the head on them."""
+        from toptail.lab.tasks.files import load
+
+        if (embedding := self._embedding()) is None:
+            return {}
+        if self.on is not None or any(entry(name).name != HEAD for name in named):
+            raise InputError(
+                f"{option('embed', self.embed)} goes with {option('critics')} {HEAD} alone, and "
+                f"without {option('on')}."
+            )
+        return embedding.widths(load(self.task))
 
     def _behaviour_model(self, task: str, *, alone: bool) -> LearnerConfig:
         """The behaviour model's configuration; among critics it takes their layers alone."""

@@ -1,7 +1,7 @@
 """Critics of other kinds than the registry's, each one file: the contract must hold for them, too.
 
 `quasimetric` has another network and a loss with kinks, `conservative` a loss that samples,
-`ranked` a further column of the batch, `head` the frozen parameters of another run.
+`ranked` a further column of the batch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from toptail.lab.critics import registry
 from toptail.lab.critics.base import Critic
 from toptail.lab.critics.registry import CRITICS, Entry, load, read_entry
 
-EXAMPLES: Final = ("quasimetric", "conservative", "ranked", "head")
+EXAMPLES: Final = ("quasimetric", "conservative", "ranked")
 
 
 def example_entry(name: str) -> Entry:

@@ -56,6 +56,8 @@ class Batch(NamedTuple):
     """[B] number of each transition's row in the data set; the next state is in the next row."""
     goal_rows: jax.Array | None = None
     """[B] number of the row of each contrastive positive, in the same trajectory."""
+    value_goal_rows: jax.Array | None = None
+    """[B] number of the row of each value goal."""
     further: Mapping[str, jax.Array] | None = None
     """The columns of `Learner.further`, by name."""
 
@@ -188,10 +190,11 @@ class Critic(Learner):
 
     Its file has an ``ENTRY`` that classifies every readout: see `toptail.lab.critics.registry`.
 
-    A critic on the embeddings of another run has a field ``base: Critic | None = None``. It is
-    trained with ``toptail train --on RUNS/TASK/CRITIC``: ``base`` is then the critic of that run,
-    and ``params[FROZEN]`` are its trained parameters, of the same seed. `init` returns
-    ``trained_only(base.init(...))`` in that place.
+    A critic on the embeddings of another run has a field ``base: Critic | None``. It is trained
+    with ``toptail train --on RUNS/TASK/CRITIC``: ``base`` is then the critic of that run, and
+    ``params[FROZEN]`` is what `frozen` makes of its trained parameters, of the same seed; `init`
+    returns arrays of the same shapes in that place. With ``--embed`` the base is None, and
+    embeddings that were made elsewhere stand beside the rows of the data.
     """
 
     deployed: ClassVar[str]
@@ -200,6 +203,14 @@ class Critic(Learner):
     @abstractmethod
     def readouts(self) -> Mapping[str, Read]:
         """Every scalar that can be read from the trained parameters, by name."""
+
+    def frozen(self, params: Params, data: Any) -> Params:
+        """What stands under `FROZEN`, from the trained parameters of the other run.
+
+        ``data`` is the whole data set (`toptail.lab.training.data.OfflineData`).
+        """
+        del data
+        return params
 
     def factors(self, readout: str) -> Factors | None:
         """The two factors of a readout; None, the default, where it has none."""

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from toptail.lab.critics.base import TARGET, Batch, Info, Params, Read, column
 from toptail.lab.critics.bellman import Bellman
 from toptail.lab.critics.joint_mlp import JointMLP
-from toptail.lab.critics.networks import Stack, flat_rows, norm
+from toptail.lab.critics.networks import Stack, join, norm
 from toptail.lab.critics.registry import Entry, Readout
 
 ENTRY = Entry(
@@ -56,7 +56,11 @@ class TDQ(JointMLP):
         return self.stack_of(("q", self.ensemble), ("v", 1))
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
-        inputs = {"q": state_dim + goal_dim + action_dim, "v": state_dim + goal_dim}
+        width = state_dim + goal_dim
+        return self.fresh(key, {"q": width + action_dim, "v": width})
+
+    def fresh(self, key: jax.Array, inputs: Mapping[str, int]) -> Params:
+        """Fresh networks of these widths of inputs, and their copy as the first target."""
         params = self.stack.init(key, inputs)
         return {**params, TARGET: jax.tree.map(jnp.copy, params)}
 
@@ -77,12 +81,23 @@ class TDQ(JointMLP):
         """The goals [B, goal_dim] that Q and V are fitted for."""
         return batch.td_goals
 
+    def q_rows(self, params: Params, batch: Batch) -> jax.Array:
+        """What Q reads of a batch, [B, in]."""
+        return self.q_inputs(params, batch.states, batch.actions, self.value_goals(batch))
+
+    def q_inputs(
+        self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
+    ) -> jax.Array:
+        """What Q reads of rows whose leading axes broadcast: [..., in]."""
+        del params
+        return join(states, goals, actions)
+
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
         del key
         goals = self.value_goals(batch)
         now = jnp.concatenate([batch.states, goals], axis=-1)
         after = jnp.concatenate([column(batch, "next_states"), goals], axis=-1)
-        pair = jnp.concatenate([now, batch.actions], axis=-1)
+        pair = self.q_rows(params, batch)
         trained = self.stack.apply(params, {"q": pair, "v": now})
         frozen = self.stack.apply(params[TARGET], {"q": pair, "v": after})
         q, v, target_q, next_v = (
@@ -107,7 +122,8 @@ class TDQ(JointMLP):
         *,
         features: bool,
     ) -> jax.Array:
-        x, lead = flat_rows(states, goals, actions)
+        joined = self.q_inputs(params, states, actions, goals)
+        x, lead = joined.reshape(-1, joined.shape[-1]), joined.shape[:-1]
         only, own = self.stack.apart(params)["q"]
         out = only.apply(own, {"q": x}, features=features)["q"]
         return out.reshape(self.ensemble, *lead, out.shape[-1]).astype(jnp.float32)

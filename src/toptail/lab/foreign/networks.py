@@ -153,6 +153,10 @@ Score: TypeAlias = Callable[[Rows, Rows, Rows], Rows]
 """(states [n, s], actions [n, a], goals [n, g]) -> scores [n]; larger is better."""
 
 
+Embed: TypeAlias = Callable[[Rows, Rows, Rows], tuple[Rows, Rows]]
+"""(states [n, s], actions [n, a], goals [n, g]) -> phi(s, a) [n, d] and psi(g) [n, e]."""
+
+
 @dataclass(frozen=True, eq=False)
 class ForeignCritic:
     """A critic that another library trained."""
@@ -165,3 +169,5 @@ class ForeignCritic:
     """Its training seed, where the files have it."""
     step_reward: float = 0.0
     """Reward of a step that misses the goal, in the scale of the score."""
+    embed: Embed | None = None
+    """Its embeddings, all copies side by side; None where its score is not made of two."""

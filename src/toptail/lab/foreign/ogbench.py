@@ -21,7 +21,16 @@ from toptail.io.files import check_readable
 from toptail.io.json_files import read_object
 from toptail.lab.environments.ogbench import ogbench_batch
 from toptail.lab.environments.protocol import EnvironmentBatch, StoredRow, stored_rows
-from toptail.lab.foreign.networks import FlaxMLP, ForeignCritic, Rows, Score, floats, iqe, mrn
+from toptail.lab.foreign.networks import (
+    Embed,
+    FlaxMLP,
+    ForeignCritic,
+    Rows,
+    Score,
+    floats,
+    iqe,
+    mrn,
+)
 from toptail.lab.foreign.pickled import read_pickle
 from toptail.lab.tasks.files import find, load_file, split_path
 from toptail.lab.tasks.names import parse_name
@@ -154,8 +163,9 @@ def read_ogbench(path: Path) -> ForeignCritic:
     with refusing(path, "holds no critic that is known here", advice):
         modules = content["agent"]["network"]["params"]
         agent, score = _scored(path, modules, flags)
+        embed = _embeddings(modules["modules_critic"]) if agent == "crl" else None
     reward = -1.0 if agent == "qrl" or flags.agent.get("gc_negative", agent != "crl") else 0.0
-    return ForeignCritic(score, agent, flags.seed, 0.0 if agent == "crl" else reward)
+    return ForeignCritic(score, agent, flags.seed, 0.0 if agent == "crl" else reward, embed)
 
 
 def _scored(path: Path, modules: Mapping[str, Any], flags: _Flags) -> tuple[str, Score]:
@@ -188,6 +198,16 @@ def _bilinear(params: Mapping[str, Any]) -> Score:
         return smallest((phi(pairs) * psi(targets) / scale).sum(axis=-1))
 
     return score
+
+
+def _embeddings(params: Mapping[str, Any]) -> Embed:
+    """CRL's phi and psi, of both critics side by side."""
+    phi, psi = FlaxMLP.of(params["phi"]), FlaxMLP.of(params["psi"])
+
+    def beside(x: Rows) -> Rows:
+        return np.concatenate(x, axis=-1) if x.ndim == 3 else x
+
+    return lambda s, a, g: (beside(phi(joined(phi, s, a))), beside(psi(joined(psi, g))))
 
 
 def _joint(params: Mapping[str, Any]) -> Score:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.io.files import entries
 from toptail.lab.critics.registry import CRITICS, entry, without_settings
-from toptail.lab.scorers.base import Rows, Scorer, Towards
+from toptail.lab.scorers.base import Rows, Score, Scorer, Towards
+from toptail.lab.scorers.embeddings import recorded
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.training.config import RunConfig, labelled
 from toptail.lab.training.runs import RECORD, Run, differences, read_run, run_folder
@@ -123,13 +124,20 @@ def of_run(home: Path, seed: int, task: str) -> list[Scorer]:
     stored = stored_config(run)
     critic = entry(str(run.config["critic"]))
     _require_label(run, stored)
+    made = run.record["data"].get("extra", {})
+    embedding = recorded(folder, made) if "embed" in made else None
+
+    def score(readout: str) -> Score:
+        own = RunScore(trained, readout)
+        return own if embedding is None else embedding.scored(own)
+
     return [
         Scorer(
             f"{_labelled(scorer, critic.name, home.name)}@{seed}",
-            RunScore(trained, read.name),
+            score(read.name),
             run_origin(run) | {"readout": read.name, "read_in": "float32"},
             read.step_reward(str(run.config["reward"])),
-            {ours: RunScore(trained, theirs) for ours, theirs in critic.beside.items()},
+            {ours: score(theirs) for ours, theirs in critic.beside.items()},
         )
         for scorer, read in critic.scorers.items()
     ]

@@ -226,14 +226,25 @@ def user_scorer(text: str, reserved: Collection[str] = ()) -> Scorer:
     path, call = _parsed(text, rest)
     name = path.stem if own is None else own
     _require_free(text, name, reserved)
+    found, function, where = _loaded(path, call)
+    origin = {"file": path.name, "function": call.text, "file_sha256": sha256(path)}
+    reward = _step_reward(where, function, found)
+    return Scorer(name, as_score(function, where), origin, reward, opaque=True)
+
+
+def user_function(text: str, flag: str) -> tuple[Callable[..., Any], Path]:
+    """The function of ``path/to/file.py:function``, given for a flag, and its file."""
+    path, call = _parsed(text, text, flag)
+    return _loaded(path, call)[1], path
+
+
+def _loaded(path: Path, call: _Call) -> tuple[Callable[..., Any], Callable[..., Any], str]:
+    """The object of a user's file, the function that it is or makes, and its place."""
     where = f"{path}:{call.text}"
     found = getattr(user_module(path), call.function, None)
     if not callable(found):
         raise InputError(f"{path} has no function '{call.function}': name one that is there.")
-    function = _made(found, where, call)
-    origin = {"file": path.name, "function": call.text, "file_sha256": sha256(path)}
-    reward = _step_reward(where, function, found)
-    return Scorer(name, as_score(function, where), origin, reward, opaque=True)
+    return found, _made(found, where, call), where
 
 
 def _step_reward(where: str, *objects: object) -> float:
@@ -253,7 +264,7 @@ class _Call(NamedTuple):
     keywords: dict[str, Any] | None = None
 
 
-def _parsed(text: str, rest: str) -> tuple[Path, _Call]:
+def _parsed(text: str, rest: str, flag: str = "scorer") -> tuple[Path, _Call]:
     """The file and the function of ``path/to/file.py:function`` or ``...:function(arguments)``."""
     head, paren, tail = rest.partition("(")
     file, colon, function = head.rpartition(":")
@@ -261,13 +272,13 @@ def _parsed(text: str, rest: str) -> tuple[Path, _Call]:
     if not colon or not function.isidentifier() or path.suffix != ".py":
         kinds = ", ".join(f"{kind}:PATH" for kind in CHECKPOINTS)
         raise InputError(
-            f"{option('scorer', text)}: expected path/to/file.py:function, or "
+            f"{option(flag, text)}: expected path/to/file.py:function, or "
             f"NAME=path/to/file.py:function, or a checkpoint ({kinds})."
         )
-    return path, _arguments(text, function, paren + tail)
+    return path, _arguments(text, function, paren + tail, flag)
 
 
-def _arguments(text: str, function: str, call_text: str) -> _Call:
+def _arguments(text: str, function: str, call_text: str, flag: str) -> _Call:
     """Parse a call whose arguments are literals, without running anything."""
     if not call_text:
         return _Call(function, function)
@@ -281,7 +292,7 @@ def _arguments(text: str, function: str, call_text: str) -> _Call:
         values = tuple(ast.literal_eval(value) for value in call.args)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise InputError(
-            f"{option('scorer', text)}: the arguments of {function} must be literals, as in "
+            f"{option(flag, text)}: the arguments of {function} must be literals, as in "
             f'{function}(run="a", epoch=5).'
         ) from None
     return _Call(f"{function}{call_text}", function, values, keywords)
@@ -377,7 +388,7 @@ def foreign_scorers(name: str | None, text: str) -> list[Scorer]:
     paths = _matching(pattern, text) if several else [Path(pattern)]
     for path in paths:
         _require_file(kind, path)
-    critics = {path: _read(kind, path) for path in paths}
+    critics = {path: read_checkpoint(kind, path) for path in paths}
     agent = next(iter(critics.values())).agent
     name = name or (paths[0].stem if kind == "torchscript" else f"{kind}-{agent}")
     if not several:
@@ -396,7 +407,8 @@ def foreign_scorers(name: str | None, text: str) -> list[Scorer]:
     ]
 
 
-def _read(kind: str, path: Path) -> ForeignCritic:
+def read_checkpoint(kind: str, path: Path) -> ForeignCritic:
+    """The critic of another library's checkpoint."""
     module = importlib.import_module(f"toptail.lab.foreign.{kind}")
     read: Callable[[Path], ForeignCritic] = getattr(module, f"read_{kind}")
     return read(path)

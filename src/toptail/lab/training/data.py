@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -179,6 +179,7 @@ class GoalSampling:
             random_goals=data.observations[anywhere],
             rows=row,
             goal_rows=goal,
+            value_goal_rows=value_goal,
         )
 
 
@@ -301,6 +302,8 @@ class TaskData:
     val_sha256: str
     source: str
     """Path of the training split."""
+    extra: Mapping[str, str] = field(default_factory=dict)
+    """Hash and origin of ``rows.extra``; empty without further numbers."""
 
     @classmethod
     def place(
@@ -334,10 +337,10 @@ class TaskData:
             dataset.train.source,
         )
 
-    def with_extra(self, extra: NDArray[np.float32]) -> TaskData:
+    def with_extra(self, extra: NDArray[np.float32], **origin: str) -> TaskData:
         """The same data with further numbers of each training row [rows, k], such as embeddings.
 
-        They change what a run learns, so that they change the hash of its data, too.
+        They change what a run learns: its record names their hash and ``origin`` with the data.
         """
         if len(extra) != len(self.rows.actions):
             raise InputError(
@@ -345,5 +348,5 @@ class TaskData:
                 f"of {self.source}: give one for each."
             )
         values = np.ascontiguousarray(extra, np.float32)
-        both = hashlib.sha256(self.sha256.encode() + values.tobytes()).hexdigest()
-        return replace(self, rows=self.rows._replace(extra=jnp.asarray(values)), sha256=both)
+        named = {"sha256": hashlib.sha256(values.tobytes()).hexdigest(), **origin}
+        return replace(self, rows=self.rows._replace(extra=jnp.asarray(values)), extra=named)

@@ -27,7 +27,7 @@ from toptail.io.files import entries, sha256, sweep
 from toptail.io.json_files import read_object, write_json
 from toptail.jobs.job import Job, Resources
 from toptail.lab.critics.base import FROZEN, Info, Params, parameter_count, trained_only
-from toptail.lab.tasks.files import load
+from toptail.lab.tasks.files import Dataset, load
 from toptail.lab.training.checkpoints import (
     STATE,
     Arrays,
@@ -224,7 +224,12 @@ class RunBatch:
             "checkpoint_step": 0,
             "seconds": 0.0,
             "config_hash": self.config.hash,
-            "data": {"train": data.sha256, "val": data.val_sha256, "source": data.source},
+            "data": {
+                "train": data.sha256,
+                "val": data.val_sha256,
+                "source": data.source,
+                **({"extra": dict(data.extra)} if data.extra else {}),
+            },
             "trained_with": list(self.seeds),
             "resumed": [],
             **({"frozen": self.frozen[seed].origin} if self.frozen else {}),
@@ -344,10 +349,15 @@ def _frozen_runs(
     """The runs whose parameters a learner with a base reads; empty for other learners."""
     if not takes_base(config.training.learner):
         return {}
+    learner: Any = config.training.learner
+    if learner.base is None and data.extra:
+        params = learner.frozen({}, data.rows)
+        return {seed: FrozenRun(params, dict(data.extra)) for seed in seeds}
     if config.base is None or config.on is None:
         raise InputError(
             f"{config.name} is trained on the frozen parameters of another run: name the folder of "
-            f"its runs, {option('on')} RUNS/TASK/CRITIC."
+            f"its runs, {option('on')} RUNS/TASK/CRITIC, or embeddings of your own, "
+            f"{option('embed')} FILE.py:FUNCTION."
         )
     found = {}
     for seed in seeds:
@@ -356,7 +366,7 @@ def _frozen_runs(
         record = read_run(folder).record
         require_data(folder, record["data"]["train"], data.source, data.sha256)
         origin = {"run": "/".join(folder.parts[-3:]), "params_sha256": record["params_sha256"]}
-        found[seed] = FrozenRun(trained_only(params), origin)
+        found[seed] = FrozenRun(learner.frozen(trained_only(params), data.rows), origin)
     return found
 
 
@@ -382,7 +392,8 @@ def _open_attempt(
         archive(run, fault)
         return attempt_at(folder)
     changed = differences(run.config, config.content)
-    if run.record.get("data", {}).get("train") != data.sha256:
+    trained_on = run.record.get("data", {})
+    if trained_on.get("train") != data.sha256 or trained_on.get("extra", {}) != data.extra:
         changed.append("the data")
     if frozen is not None and run.record.get("frozen") != frozen.origin:
         changed.append("the run that it is trained on")
@@ -539,17 +550,27 @@ class TrainingJob:
     out: Path
     """Runs go to ``out/TASK/CRITIC/seed-N``."""
 
-    def piece(self, source: str, every: int, command: str = "") -> Job:
+    def piece(
+        self,
+        source: str,
+        every: int,
+        command: str = "",
+        prepare: Callable[[TaskData, Dataset], TaskData] | None = None,
+    ) -> Job:
         """The training as a piece of a command, on the data set of this name or path.
 
-        Precision and lines of metrics follow from the device, of which a list knows nothing.
+        ``prepare`` adds to the data what its rows do not have. Precision and lines of metrics
+        follow from the device, of which a list knows nothing.
         """
         home = self.out / self.config.task / self.config.name
         content = {k: v for k, v in self.config.content.items() if k not in _OF_THE_DEVICE}
 
         def work() -> None:
             keep_compiled()
-            data = TaskData.place(load(source), [self.config], len(self.seeds))
+            dataset = load(source)
+            data = TaskData.place(dataset, [self.config], len(self.seeds))
+            if prepare is not None:
+                data = prepare(data, dataset)
             train_runs(
                 self.config, data, self.seeds, self.out, checkpoint_every=every, command=command
             )
