@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo docs test types unit test-smoke test-slow attack ray lint stamp clean
+.PHONY: demo docs report test types unit test-smoke test-slow attack ray lint stamp clean
 
 # Tests start many processes: without compiled files each of them would compile the library anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -52,6 +52,13 @@ ray: $(VENV)/.ready
 docs: $(VENV)/.docs
 	@PYTHONPATH=.:src:paper/src NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --clean
 	@echo "Open site/index.html"
+
+# paper/REPORT.md with its numbers from stored results, and paper/REPORT.pdf.
+report: $(VENV)/.ready
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check markdown-it-py weasyprint
+	@$(BIN)/python -m toptail_paper.claims.pages
+	@$(BIN)/python tools/report_pdf.py paper/REPORT.md
+	@echo "paper/REPORT.md, paper/REPORT.pdf"
 
 $(VENV)/.docs: $(VENV)/.ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'

@@ -20,6 +20,7 @@ from tools import notebook, reference
 ROOT = Path(__file__).parents[1]
 FROM_PAPER = (
     "README.md",
+    "REPORT.md",
     "docs/**/*.md",
     "docs/figures/*.png",
     "results/cells.md",

@@ -27,6 +27,8 @@ PAGES: Final = (
     *(DOCS / page for page in ("results/ledger.md", "results/selection.md", "references.md")),
 )
 """The pages with such parts."""
+REPORT: Final = ROOT / "paper" / "REPORT.md"
+"""The report, which is made whole."""
 
 LEDGERS: Final[Mapping[str, str]] = {
     "controlled": "controlled world",
@@ -194,7 +196,10 @@ def _wrapped(text: str, indent: str = "") -> str:
 
 
 def main() -> None:
-    """Write every page anew."""
+    """Write every page and the report anew."""
+    from toptail_paper.claims.report import report  # which quotes sentences of this module
+
+    write_text(REPORT, report())
     for page in PAGES:
         write_text(page, made(page.read_text(encoding="utf-8")))
 

@@ -1,0 +1,186 @@
+"""The report ``paper/REPORT.md``: the template ``report.md`` with its numbers from stored files.
+
+A placeholder ``{{source word … format}}`` names a source (the functions in `SOURCES`), where the
+number is, and how it is written: ``2`` has two decimals, ``+4`` a sign as well, ``%`` is a share in
+per cent, ``2m`` in thousandths, ``n`` a whole number; ``ci`` behind it adds the interval, ``seeds``
+in front lists the seeds. Words with spaces are quoted.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+from textwrap import fill
+from typing import Any, Final
+
+from toptail.errors import InputError
+from toptail.io.json_files import read_json
+from toptail.lab.tasks.names import parse_name
+from toptail.report.text import bracket, count, join, number, signed
+from toptail_paper.claims import pages
+from toptail_paper.claims.reported import packaged, published
+
+PRINTED: Final = "main/antmaze_printed.txt"
+"""Printed tables of a run whose files were lost."""
+STORED: Final[Mapping[str, str]] = {
+    parse_name(name.partition("/")[2]).family.lower(): name for name in pages.LEDGERS if "/" in name
+}
+
+
+def cell(study: str, table: str, task: str, row: str, metric: str) -> Any:
+    """A cell of a stored table."""
+    return _table(study, table, task)["rows"][task][row][metric]
+
+
+def paper(study: str, table: str, task: str, row: str, metric: str) -> Any:
+    """What the paper reports for a cell."""
+    return _table(study, table, task)["paper"][task][row][metric]
+
+
+def grid(name: str, data: str, critic: str, metric: str) -> Any:
+    """A number of a cell of a settled grid."""
+    return _json(f"settled/{name}.json")["cells"][data][critic]["metrics"][metric]
+
+
+def nearest(name: str) -> Any:
+    """How far the nearest setting of a fingerprint is from the paper's cells."""
+    return _json(f"settled/{name}.json")["answer"]["nearest"]["distance"]
+
+
+def stored(file: str, *keys: str) -> Any:
+    """A number of a stored JSON file; ``declared`` is the declaration of the main settings."""
+    found: Any = packaged("declared.json")["parts"] if file == "declared" else _json(file)
+    for key in keys:
+        found = found[key]
+    return found
+
+
+def claims(ledgers: str, status: str) -> int:
+    """How many statements have a status; ``all`` counts every ledger and every status."""
+    names = pages.EVERY if ledgers == "all" else (ledgers,)
+    found = [entry["status"] for name in names for entry in pages.ledger(name)]
+    return len(found) if status == "all" else found.count(status)
+
+
+def claim(name: str, statement: str) -> Any:
+    """The number of a ledger's entry, with its interval."""
+    entry = _entry(name, statement)
+    low, high = entry["interval"] or (None, None)
+    return {"mean": entry["number"], "low": low, "high": high}
+
+
+SOURCES: Final[Mapping[str, Callable[..., Any]]] = {
+    function.__name__: function for function in (cell, paper, grid, nearest, stored, claims, claim)
+}
+"""Where numbers come from."""
+
+
+def status(name: str, statement: str) -> str:
+    """The status of a ledger's entry, and on what it depends."""
+    entry = _entry(name, statement)
+    return " on ".join(filter(None, (entry["status"], entry["depends_on"])))
+
+
+def met(name: str, kind: str = "cells") -> str:
+    """In how many cells of a settled grid the answer's condition is met."""
+    found = _json(f"settled/{name}.json")
+    every = [cell for cells in found["cells"].values() for cell in cells]
+    return f"{len(found['answer'][kind])} of {len(every)}"
+
+
+def printed(table: str, row: str, column: str, line: str = "0") -> str:
+    """A line of a cell of the printed tables: its number, its interval or the paper's number."""
+    text = (published() / PRINTED).read_text(encoding="utf-8")
+    _, _, rest = text.partition(f"\n{table}")
+    lines = re.split(r"\n└", rest)[0].splitlines()
+    (head,) = (each for each in lines if each.startswith("┃"))
+    at = [name.strip() for name in head.split("┃")].index(column)
+    body = [[part.strip() for part in each.split("│")] for each in lines if each.startswith("│")]
+    starts = {parts[1]: i for i, parts in enumerate(body) if parts[1]}
+    end = min((i for i in starts.values() if i > starts[row]), default=len(body))
+    found = [parts[at] for parts in body[starts[row] : end] if parts[at]]
+    return re.sub(r"^([▲▼]|paper) |[*†]$", "", found[int(line)])
+
+
+def sentence(name: str) -> str:
+    """A sentence that the pages have, too."""
+    makers: Mapping[str, Callable[[], str]] = {
+        "changes": pages.change_counts,
+        "cells": lambda: f"{'. '.join(pages.numbers())}.",
+        "tasks": pages.tasks,
+    }
+    return " ".join(makers[name]().split())
+
+
+TEXTS: Final[Mapping[str, Callable[..., str]]] = {
+    function.__name__: function for function in (status, met, printed, sentence)
+}
+"""Sources that give words."""
+
+
+def report() -> str:
+    """The template, with every placeholder filled and paragraphs in lines of a page."""
+    text = re.sub(r"\{\{(.+?)\}\}", lambda x: _filled(x[1]), template(), flags=re.DOTALL)
+    return "\n\n".join(_lines(block) for block in text.strip().split("\n\n")) + "\n"
+
+
+def template() -> str:
+    return (files("toptail_paper.claims") / "report.md").read_text(encoding="utf-8")
+
+
+def _filled(placeholder: str) -> str:
+    name, *words = shlex.split(placeholder)
+    try:
+        if name in TEXTS:
+            return TEXTS[name](*words)
+        return _written(SOURCES[name](*words[:-1]), words[-1])
+    except (LookupError, OSError, ValueError) as error:
+        raise InputError(f"report.md: '{{{{{placeholder}}}}}' names nothing stored.") from error
+
+
+def _written(found: Any, form: str) -> str:
+    if form == "n":
+        return count(found)
+    scale, unit = {"%": (100, " %"), "m": (1000, "")}.get(form.removesuffix("ci")[-1], (1, ""))
+    places = int(re.sub(r"\D", "", form) or 0)
+    if form.startswith("seeds"):
+        return join(number(scale * x, places) + unit for x in found["seeds"].values())
+    x = found["mean"] if isinstance(found, Mapping) else found
+    text = (signed if form.startswith("+") else number)(scale * x, places) + unit
+    if form.endswith("ci"):
+        text += f" {bracket(scale * found['low'], scale * found['high'], places)}"
+    return text
+
+
+def _lines(block: str) -> str:
+    """A paragraph or list in lines of at most 118 characters; other blocks as they are."""
+    if block.startswith(("#", "|", "```", "    ")):
+        return block
+    items = re.split(r"\n(?=- |\d+\. )", block)
+    return "\n".join(_item(" ".join(item.split())) for item in items)
+
+
+def _item(text: str) -> str:
+    mark = re.match(r"- |\d+\. ", text)
+    indent = " " * (len(mark[0]) if mark else 0)
+    wide = {"break_long_words": False, "break_on_hyphens": False}
+    return fill(text, 118, subsequent_indent=indent, **wide)  # type: ignore[arg-type]
+
+
+def _table(study: str, table: str, task: str) -> Any:
+    folder = STORED[task.lower()] if study == "selection" else study
+    return _json(f"{folder}/tables/{table}.json")
+
+
+def _entry(name: str, statement: str) -> Mapping[str, Any]:
+    folder = STORED.get(name.lower(), name)
+    entry: Mapping[str, Any] = {e["id"]: e for e in pages.ledger(folder)}[statement]
+    return entry
+
+
+@cache
+def _json(name: str) -> Any:
+    return read_json(published() / name)
