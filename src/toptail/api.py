@@ -17,7 +17,7 @@ from toptail.progress import caller
 
 if TYPE_CHECKING:
     from toptail.pools import ScoredPools
-    from toptail.pools.columns import Columns
+    from toptail.pools.columns import Columns, Missing
     from toptail.results import AuditResult, ChoiceResult, PicksResult
 
 LEAST_RESAMPLES: Final = 100
@@ -34,8 +34,9 @@ class TableColumns:
     index, a length, a count, a seed or an id."""
     values: str | None = None
     """The value column to judge by; by default ``value`` or ``correct``."""
-    query: str | None = None
-    """Which candidates form one pool; by default ``query``."""
+    query: str | Sequence[str] | None = None
+    """Which candidates form one pool; by default ``query``. Several columns may do so together:
+    ``("policy", "prompt")``."""
     candidate: str | None = None
     """Labels of candidates, unique inside a query; by default ``candidate``, where there is one."""
     group: str | None = None
@@ -49,6 +50,10 @@ class TableColumns:
     true/false column ``support`` need not be named; one that holds other numbers must be."""
     answer: str | None = None
     """Answers that :func:`toptail.choose` may vote on; by default ``answer``."""
+    missing: Missing | None = None
+    """Candidates without a score: ``lowest`` takes them last, as what was not retrieved; ``drop``
+    leaves them out; ``error`` refuses the table. By default an incomplete column is left out if
+    others are complete, and refused if it was named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +96,7 @@ def read(
     *,
     scores: str | Sequence[str] | None = None,
     values: str | None = None,
-    query: str | None = None,
+    query: str | Sequence[str] | None = None,
     group: str | None = None,
     cluster: str | None = None,
     columns: TableColumns = TableColumns(),
@@ -106,7 +111,8 @@ def read(
         lm-evaluation-harness, Inspect or RewardBench), a folder or an address of partitioned
         Parquet, any data frame (whatever speaks Arrow, a lazy frame, a Hugging Face data set), a
         mapping of columns, a list of rows, a mapping of arrays ``[queries, candidates]``, or a
-        :class:`toptail.ScoredPools`.
+        :class:`toptail.ScoredPools`. A list of paths or frames is several tables: each is a
+        group with pools of its own. ``"-"`` is standard input.
     scores, values, query, group, cluster
         The most common of ``columns``.
     columns
@@ -140,7 +146,7 @@ def audit(
     *,
     scores: str | Sequence[str] | None = None,
     values: str | None = None,
-    query: str | None = None,
+    query: str | Sequence[str] | None = None,
     group: str | None = None,
     cluster: str | None = None,
     k: Sequence[int] | None = None,
@@ -343,7 +349,7 @@ def choose(
     abstain: float | None = None,
     scores: str | Sequence[str] | None = None,
     values: str | None = None,
-    query: str | None = None,
+    query: str | Sequence[str] | None = None,
     cluster: str | None = None,
     level: float = 0.95,
     seed: int = 0,
@@ -446,7 +452,7 @@ def _with(
     columns: TableColumns,
     scores: str | Sequence[str] | None,
     values: str | None,
-    query: str | None,
+    query: str | Sequence[str] | None,
     group: str | None,
     cluster: str | None,
 ) -> TableColumns:
@@ -473,6 +479,7 @@ def _parts(columns: TableColumns, judged: HowJudged) -> Columns:
         scores=columns.scores,
         values=judged.columns(columns.values),
         partly=judged.partly,
+        missing=columns.missing,
     )
 
 
@@ -504,5 +511,10 @@ def _older_pools(older: BaselineTable, columns: TableColumns, judged: HowJudged)
     from toptail.pools.read import to_pools
 
     scores = list(older.scores or ()) or columns.scores
-    names = Columns(query=columns.query, scores=scores, values=judged.columns(columns.values))
+    names = Columns(
+        query=columns.query,
+        scores=scores,
+        values=judged.columns(columns.values),
+        missing=columns.missing,
+    )
     return to_pools(older.source, names)

@@ -97,13 +97,13 @@ _EXTRA = {
 """Which extra installs a package that a light installation does not have."""
 
 
-_JOIN = "put several into one table"
-_ONE_TABLE = {
-    "audit": f"compare it with an older one by --baseline OLD, or {_JOIN}, with a --group column",
-    "choose": _JOIN,
-    "plan": _JOIN,
+_SIDE_BY_SIDE = "tables stand side by side, before the flags"
+_TABLES = {
+    "audit": f"{_SIDE_BY_SIDE}; an older one to compare with is given by --baseline OLD",
+    "choose": _SIDE_BY_SIDE,
+    "plan": _SIDE_BY_SIDE,
 }
-"""Command that takes one table -> what to do with two."""
+"""Command that takes tables -> how they are given."""
 
 
 def main(argv: Sequence[str] | None = None, program: Program = TOPTAIL) -> int:
@@ -192,8 +192,8 @@ def parsed(args: Sequence[str], program: Program) -> Any:
             return parse(entry.load(), words, name)
     except SystemExit as refused:
         sys.stderr.write("".join(f"{printable(line)}\n" for line in said.getvalue().splitlines()))
-        if refused.code and args[0] in _ONE_TABLE and len(_files(args)) > 1:
-            _say(f"'{args[0]}' takes one table; {_ONE_TABLE[args[0]]}.", Exit.INPUT)
+        if refused.code and args[0] in _TABLES and len(_files(args)) > 1:
+            _say(f"'{args[0]}': {_TABLES[args[0]]}.", Exit.INPUT)
         raise
 
 

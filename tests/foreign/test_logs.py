@@ -34,7 +34,7 @@ FOLDER = FOREIGN / "huggingface" / "single"
     ],
 )
 def test_a_log_is_audited_to_a_verdict(
-    path: Path, columns: dict[str, str], words: tuple[str, ...]
+    path: Path, columns: dict[str, Any], words: tuple[str, ...]
 ) -> None:
     told = audit(path, resamples=100, columns=TableColumns(**columns)).summary()
     assert all(word in told for word in words), told
@@ -153,9 +153,77 @@ def test_samples_that_cannot_be_used_are_named(
         ScoredPools.read(path)
 
 
-def test_generated_answers_have_no_score_each() -> None:
-    with pytest.raises(InputError, match=r"generated answers.*score them with your reward model"):
-        ScoredPools.read(FOREIGN / "lm_eval" / "samples_sums_gen.jsonl")
+GENERATED = FOREIGN / "lm_eval" / "samples_sums_gen.jsonl"
+
+
+def repeats(path: Path, *changes: dict[str, Any]) -> Path:
+    """The log with its first line changed in several ways, one below the other."""
+    first = json.loads(GENERATED.read_text().splitlines()[0])
+    path.write_text("".join(json.dumps(first | change) + "\n" for change in changes))
+    return path
+
+
+def test_repeats_of_generated_answers_are_compared_with_the_target(tmp_path: Path) -> None:
+    pools = ScoredPools.read(GENERATED)
+    assert (pools.queries, pools.rows, list(pools.scores)) == (3, 12, ["agreement"])
+    assert not pools.values["correct"].any()  # the dummy model's
+    said = ["14", "14 ", "6", "14"]
+    kept = {"doc_id": 1, "resps": [said], "filtered_resps": [said], "filter": "all"}
+    solved = {"doc_id": 2, "target": "7 + 7 = 14\n#### 14"}
+    first = kept | solved | {"filtered_resps": ["14"], "filter": "first", "exact_match": 1.0}
+    again = ScoredPools.read(repeats(tmp_path / "s.jsonl", kept, kept | {"filter": "b"}, first))
+    assert again.query.to_pylist() == ["1", "2"]
+    assert again.values["correct"].tolist() == [1.0, 1.0, 0.0, 1.0] * 2
+    assert again.scores["agreement"].tolist() == [0.75, 0.75, 0.25, 0.75] * 2
+    assert again.further["answer"].to_pylist()[:4] == ["14", "14", "6", "14"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"resps": [["It is 14.", "It is 6."]], "filtered_resps": ["14"]}, "keeps them all"),
+        ({"resps": [["14"]], "filtered_resps": ["14"], "exact_match": 1.0}, "two or more repeats"),
+        ({"exact_match": 1.0}, "line 1: exact_match is 1 for the answer 'lol' .*compares other"),
+    ],
+)
+def test_generated_answers_that_cannot_be_judged_one_by_one(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        ScoredPools.read(repeats(tmp_path / "s.jsonl", change))
+
+
+def answered(answers: list[str | None], grades: list[str], **more: list[Any]) -> list[Any]:
+    """One sample with an epoch per answer."""
+    epochs = range(len(answers))
+    return [
+        {
+            "id": "s",
+            "epoch": at + 1,
+            "scores": {"match": {"value": grades[at], "answer": answers[at]}}
+            | {name: {"value": column[at]} for name, column in more.items()},
+        }
+        for at in epochs
+    ]
+
+
+def test_answers_of_inspect_are_there_to_vote_on(tmp_path: Path) -> None:
+    samples = answered(["4", "5", "4", None], ["C", "I", "C", "I"])
+    pools = ScoredPools.read(written(tmp_path / "x.eval", samples))
+    assert pools.further["answer"].to_pylist() == ["4", "5", "4", "no answer in epoch 4"]
+    assert pools.scores["agreement"].tolist() == [0.5, 0.25, 0.5, 0.25]
+    assert pools.values["match"].tolist() == [1.0, 0.0, 1.0, 0.0]
+    scored = answered(["4", "5"], ["C", "I"], reward=[0.1, 0.2])
+    pools = ScoredPools.read(written(tmp_path / "y.eval", scored))
+    assert list(pools.scores) == ["reward"]
+    assert "answer" in pools.further
+
+
+def test_a_grader_is_a_score_beside_a_scorer_that_knows(tmp_path: Path) -> None:
+    samples = answered(["4", "5"], ["C", "I"], model_graded_qa=["P", "I"])
+    pools = ScoredPools.read(written(tmp_path / "x.eval", samples))
+    assert pools.scores["model_graded_qa"].tolist() == [0.5, 0.0]
+    assert list(pools.values) == ["match"]
 
 
 @pytest.mark.parametrize(

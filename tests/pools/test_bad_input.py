@@ -68,7 +68,6 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
     # case: (writer, extra arguments, what the sentence must name)
     "no such file": (lambda folder: folder / "none.parquet", [], ["none.parquet", "not exist"]),
     "a folder": (lambda folder: folder, [], ["is a folder"]),
-    "a pipe": (lambda _: Path("-"), [], ["from a file", "> scores.jsonl"]),
     "unknown type": (text("t.xlsx", "x"), [], [".xlsx", ".parquet"]),
     "empty file": (text("t.csv", ""), [], ["t.csv", "empty"]),
     "header only": (text("t.csv", "query,s,value\n"), [], ["t.csv", "no rows"]),
@@ -125,7 +124,7 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
     ),
     "missing scores of several scorers": (
         parquet(**ok, bm25=[None, 1.0, None, 2.0], splade=[1.0, nan, 2.0, 3.0], rrf=[1.0] * 4),
-        [],
+        ["--missing", "error"],
         [
             "column 'bm25' has 2 missing values in 4 rows (the first in row 1)",
             "column 'splade' has 1 missing value in 4 rows (the first in row 2)",
@@ -141,7 +140,7 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
     ),
     "npz with missing scores": (
         npz(a=np.array([[1.0, nan, nan]]), b=np.ones((1, 3)), value=np.ones((1, 3))),
-        [],
+        ["--missing", "error"],
         ["column 'a' has 2 missing values in 3 entries (the first in entry 2)", "--scores b"],
     ),
     "missing query": (
@@ -195,8 +194,8 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
         [
             "column 'policy' must be the same",
             "row 2",
-            'df["pool"] = df["policy"].astype(str) + "/" + df["query"].astype(str)',
-            "--query pool",
+            "--query policy,query",
+            "--cluster query",
             "or leave out --group",
         ],
     ),
@@ -326,7 +325,7 @@ def test_a_data_set_of_the_hub(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("command", ["audit", "choose", "plan"])
-def test_two_tables_at_once(
+def test_tables_on_both_sides_of_a_flag(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(parquet(**ok)(tmp_path))
@@ -334,7 +333,7 @@ def test_two_tables_at_once(
         main([command, path, "--seed", "1", path])
     assert refused.value.code == 2
     said = capsys.readouterr().err
-    assert f"toptail: '{command}' takes one table" in said
+    assert f"toptail: '{command}': tables stand side by side" in said
     assert ("--baseline" in said) == (command == "audit")
 
 

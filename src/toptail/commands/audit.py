@@ -21,11 +21,13 @@ from toptail.commands.flags import (
     RayFlag,
     Share,
     Statuses,
+    Tables,
     Words,
     command_line,
     filled,
     names,
     numbers,
+    source,
     statuses,
 )
 from toptail.commands.terminal import progress_bar, say
@@ -39,6 +41,7 @@ _OF_TABLES: Final = (
     *("candidate", "scores", "replicates", "k", "delta", "rho", "unit", "min_pool", "value_range"),
     *("baseline", "baseline_scores", "margin", "cheap", "unjudged", "plan", "answers", "pairs"),
     "fail_on",
+    "missing",
 )
 """Flags that say nothing about picks, which have no candidates, no curves and no verdicts."""
 
@@ -48,6 +51,7 @@ class Audit(RayFlag, JudgedFlags):
     """Tell whether each scorer of a table is safe to maximize.
 
       toptail audit scores.parquet --scores reward
+      toptail audit a.jsonl b.jsonl --query policy,prompt --values is_correct
       toptail audit new.csv --scores reward --fail-on unsafe --baseline old.csv
 
     The table (Parquet, CSV, JSON, JSON Lines, Arrow or npz) has one row per candidate with
@@ -58,9 +62,9 @@ class Audit(RayFlag, JudgedFlags):
     about training against the score.
     """
 
-    table: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="TABLE")] = None
-    """The table of scored candidates: a file, or a folder or address of partitioned Parquet, which
-    may be larger than memory."""
+    tables: Tables = ()
+    """The table of scored candidates: a file, a folder or address of partitioned Parquet, which
+    may be larger than memory, or - for standard input. Each of several tables is a group."""
     picks: File = None
     """Instead of a table: judged picks with the columns query, selector, value, replicate."""
     k: Annotated[Words, DECIDE, tyro.conf.arg(metavar="N,N,...")] = ()
@@ -115,8 +119,8 @@ class Audit(RayFlag, JudgedFlags):
         return wanted
 
     def _result(self) -> AuditResult | PicksResult:
-        if (self.table is None) == (self.picks is None):
-            raise InputError("Give one table of scored candidates, or --picks with judged picks.")
+        if (not self.tables) == (self.picks is None):
+            raise InputError("Give a table of scored candidates, or --picks with judged picks.")
         how = self._given("seed", "resamples", "level")
         if self.picks is not None:
             self._refuse_table_flags()
@@ -124,10 +128,12 @@ class Audit(RayFlag, JudgedFlags):
                 return audit_picks(self.picks, **how, **self._given(*_OF_PICKS))
         with progress_bar() as tick, called_by(Caller(command_line(), tick, self.mapped())):
             return audit(
-                self.table,
+                source(self.tables),
                 k=numbers("--k", self.k, int) if self.k else None,
                 min_pool=self.min_pool,
-                columns=filled(TableColumns, self, scores=names(self.scores)),
+                columns=filled(
+                    TableColumns, self, scores=names(self.scores), query=self.query_columns()
+                ),
                 judged=self.judged(),
                 thresholds=filled(Thresholds, self),
                 baseline=self._older(),

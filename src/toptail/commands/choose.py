@@ -18,11 +18,13 @@ from toptail.commands.flags import (
     Count,
     JudgedFlags,
     Names,
-    Table,
+    Tables,
     Words,
+    check_tables,
     command_line,
     filled,
     names,
+    source,
 )
 from toptail.commands.terminal import progress_bar, say
 from toptail.errors import InputError
@@ -41,8 +43,8 @@ class Choose(JudgedFlags):
     the deployed selector's value and of its gain over plain best-of-K allow for the choice.
     """
 
-    table: Table
-    """The table of scored candidates with their values."""
+    tables: Tables
+    """The table of scored candidates with their values; several tables are one after the other."""
     answer: Column = None
     """The column of answers to vote on; by default 'answer'."""
     filters: Annotated[Words, tyro.conf.arg(metavar="COLUMN,...")] = ()
@@ -72,11 +74,12 @@ class Choose(JudgedFlags):
         check_folder(self.out)
         same = ("k_max", "cost", "min_pool", "margin", "abstain", "resamples", "level", "seed")
         named = {"scores": names(self.scores), "filters": names(self.filters)}
+        check_tables(self.tables)
         with progress_bar() as tick, called_by(Caller(command_line(), tick)):
             result = choose(
-                self.table,
+                source(self.tables),
                 selectors=[_selector(word) for word in names(self.selectors)] or None,
-                columns=filled(TableColumns, self, **named),
+                columns=filled(TableColumns, self, **named, query=self.query_columns()),
                 judged=self.judged(),
                 **{name: getattr(self, name) for name in same},
             )

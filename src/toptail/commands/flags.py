@@ -49,7 +49,7 @@ File: TypeAlias = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
 Names: TypeAlias = Annotated[Words, tyro.conf.arg(metavar="A,B,...")]
 Count: TypeAlias = Annotated[int | None, tyro.conf.arg(metavar="N")]
 Share: TypeAlias = Annotated[float | None, tyro.conf.arg(metavar="SHARE")]
-Table: TypeAlias = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TABLE")]
+Tables: TypeAlias = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="TABLE")]
 Statuses: TypeAlias = Annotated[Words, DECIDE, tyro.conf.arg(metavar="STATUS,...")]
 
 ONE_WORD: Final = tyro.constructors.ConstructorRegistry()
@@ -283,14 +283,35 @@ class PoolFlags:
     """Score columns; by default every number column that may be one."""
     values: Column = None
     """The value column to judge by; by default 'value' or 'correct'."""
-    query: Column = None
-    """The column that says which candidates form one pool; by default 'query'."""
+    query: Annotated[str | None, tyro.conf.arg(metavar="COLUMN,...")] = None
+    """The column that says which candidates form one pool, or several that do so together; by
+    default 'query'."""
     candidate: Column = None
     """Labels of candidates, unique inside a query; by default 'candidate'."""
     cheap: Column = None
     """Values of a cheap judge of every candidate, where --values has those of some."""
+    missing: Annotated[
+        Literal["lowest", "drop", "error"] | None, tyro.conf.arg(metavar="lowest|drop|error")
+    ] = None
+    """Candidates without a score: take them last (lowest), or leave them out (drop). By default an
+    incomplete column is left out, and refused if --scores names it."""
     min_pool: Count = None
     """Leave out pools with fewer candidates; by default those below the 5 % quantile of sizes."""
+
+    def query_columns(self) -> str | tuple[str, ...] | None:
+        """The column of --query, or several."""
+        found = names((self.query or "",))
+        return found if len(found) > 1 else self.query
+
+
+def check_tables(tables: Sequence[str]) -> None:
+    if not tables:
+        raise InputError("Give the path of a table of scored candidates.")
+
+
+def source(tables: Sequence[str]) -> str | list[str]:
+    """One table, or several."""
+    return tables[0] if len(tables) == 1 else list(tables)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,16 @@ from typing import Annotated
 
 import tyro
 
-from toptail.commands.flags import DECIDE, OUTPUT, SCALE, PoolFlags, Table, names
+from toptail.commands.flags import (
+    DECIDE,
+    OUTPUT,
+    SCALE,
+    PoolFlags,
+    Tables,
+    check_tables,
+    names,
+    source,
+)
 from toptail.commands.terminal import say
 from toptail.judging.plan import plan
 
@@ -24,7 +33,7 @@ class PlanCommand(PoolFlags):
     them be judged, and give the plan and the answers to 'toptail audit'.
     """
 
-    table: Table
+    tables: Tables
     """The table of scored candidates; it needs no values, those of a pilot help."""
     extend: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """An earlier plan of this table: everything it asked for stays."""
@@ -45,7 +54,7 @@ class PlanCommand(PoolFlags):
         same: tuple[str, ...] = (
             "labels",
             "half_width",
-            "query",
+            "missing",
             "candidate",
             "values",
             "cheap",
@@ -53,7 +62,9 @@ class PlanCommand(PoolFlags):
         )
         same += ("min_pool", "seed", "looks", "extend")
         given = {name: getattr(self, name) for name in same}
-        found = plan(self.table, scores=names(self.scores) or None, **given)
+        check_tables(self.tables)
+        given["query"] = self.query_columns()
+        found = plan(source(self.tables), scores=names(self.scores) or None, **given)
         found.write(self.out)
         say(f"{found.summary()}.")
         if self.extend is not None:

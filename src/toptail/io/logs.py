@@ -3,8 +3,10 @@
 Read are samples of lm-evaluation-harness (``--log_samples``), logs of Inspect (``.eval`` and
 ``.json``), outputs of RewardBench (the pairs of its first version, the scores of its second), and
 data sets that Hugging Face's ``save_to_disk`` wrote. Each becomes a long table with the columns
-``query`` and ``candidate``. Where the log says which columns are scores and which are values, the
-table's metadata does, too (:func:`toptail.io.tables.with_roles`). Otherwise column names decide.
+``query`` and ``candidate``, and ``answer`` where the log has answers to vote on. Where the log says
+which columns are scores and which are values, the table's metadata does, too
+(:func:`toptail.io.tables.with_roles`). Otherwise column names decide. A log with answers and
+without scores gets one: ``agreement``, the share of a query's answers that are the same.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
@@ -135,6 +137,9 @@ def _read_arrow(file: Path) -> pa.Table:
 
 _GRADES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Correct, partially correct, incorrect, no answer."""
+_GRADERS: Final = "model_graded_"
+"""How Inspect calls scorers that ask a model."""
+AGREEMENT: Final = "agreement"
 _SAMPLES: Final = "samples/"
 _ZSTANDARD: Final = 93
 """The number of Zstandard in a zip file, which Python reads from 3.14 on."""
@@ -179,7 +184,8 @@ def _samples_table(samples: Iterable[Any], where: str) -> pa.Table:
     """A query per sample, a candidate per epoch, and a column per scorer.
 
     Where one scorer gives grades (correct, incorrect) and others give numbers, the grades are the
-    value, and the numbers are scores.
+    value, and the numbers are scores. Grades of a model (``model_graded_...``) are scores where
+    another scorer gives grades, too.
     """
     rows = [_sample_row(sample, where) for sample in samples]
     if not rows:
@@ -193,11 +199,34 @@ def _samples_table(samples: Iterable[Any], where: str) -> pa.Table:
     graded = {name for name in names if any(isinstance(x, str) for x in columns[name])}
     for name in graded:
         columns[name] = [_grade(x, name, where) for x in columns[name]]
-    if len(graded) == 1:
-        return with_roles(
-            pa.table(columns), [name for name in names if name not in graded], [*graded]
-        )
-    return pa.table(columns)
+    values = graded if len(graded) == 1 else {n for n in graded if not n.startswith(_GRADERS)}
+    answers = _answers(rows, [*(n for n in names if n in values), *names])
+    columns |= {"answer": answers} if answers else {}
+    if len(values) != 1:
+        return pa.table(columns)
+    scores = [name for name in names if name not in values]
+    if answers and not scores:
+        columns[AGREEMENT] = _agreement(columns["query"], answers)
+        scores = [AGREEMENT]
+    return with_roles(pa.table(columns), scores, values, ["answer"] if answers else [])
+
+
+def _answers(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str] | None:
+    """The answers that the first scorer with any found; one without an answer agrees with none."""
+    for name in names:
+        found = [row["answers"].get(name) for row in rows]
+        if any(isinstance(answer, str) for answer in found):
+            return [
+                answer if isinstance(answer, str) else f"no answer in epoch {row['candidate']}"
+                for answer, row in zip(found, rows, strict=True)
+            ]
+    return None
+
+
+def _agreement(queries: Sequence[str], answers: Sequence[str]) -> list[float]:
+    """The share of a query's answers that are the same as each."""
+    sizes, same = Counter(queries), Counter(zip(queries, answers, strict=True))
+    return [same[both] / sizes[both[0]] for both in zip(queries, answers, strict=True)]
 
 
 def _sample_row(sample: Any, where: str) -> dict[str, Any]:
@@ -205,10 +234,13 @@ def _sample_row(sample: Any, where: str) -> dict[str, Any]:
         raise InputError(f"{where}: one of the samples has no id and epoch; is it Inspect's log?")
     columns: dict[str, Any] = {}
     scores = sample.get("scores")
-    for name, score in (scores if isinstance(scores, dict) else {}).items():
+    scores = scores if isinstance(scores, dict) else {}
+    for name, score in scores.items():
         value = score.get("value") if isinstance(score, dict) else score
         columns |= _flat(name, value)
-    return {"query": str(sample["id"]), "candidate": str(sample["epoch"]), "scores": columns}
+    answers = {n: score.get("answer") for n, score in scores.items() if isinstance(score, dict)}
+    ids = {"query": str(sample["id"]), "candidate": str(sample["epoch"])}
+    return {**ids, "scores": columns, "answers": answers}
 
 
 def _flat(name: str, value: Any) -> dict[str, Any]:
@@ -242,16 +274,107 @@ def _is_sample(line: object) -> bool:
 
 
 def _read_samples(path: Path) -> pa.Table:
-    """A query per document, a candidate per choice, its log-likelihood, and whether it is right."""
+    """A query per document, a candidate per choice, its log-likelihood, and whether it is right.
+
+    Of generated answers, a candidate per repeat: :func:`_generated_table`.
+    """
     columns: dict[str, list[Any]] = defaultdict(list)
     used = None
-    for number, sample in _lines_of(path):
+    lines = list(_lines_of(path))
+    for number, sample in lines:
         if not _is_sample(sample):
             raise InputError(f"{path}: line {number} is no sample of lm-evaluation-harness.")
+        if _is_generated(sample):
+            return _generated_table(lines, str(path))
         used = sample.get("filter") if used is None else used
         if sample.get("filter") == used:  # each filter repeats all documents
             _add_choices(columns, sample, f"{path}: line {number}")
     return with_roles(pa.table(dict(columns)), _LIKELIHOODS, ["correct"])
+
+
+def _is_generated(sample: Mapping[str, Any]) -> bool:
+    """Whether a sample has one request with a list of texts: generated answers, and repeats."""
+    answers = sample["resps"]
+    requests = sample["arguments"]
+    listed = list(requests.values()) if isinstance(requests, dict) else requests
+    settings = listed and isinstance(listed, list) and listed[0]
+    second = settings.get("arg_1") if isinstance(settings, dict) else None
+    return (
+        isinstance(second, dict)
+        and isinstance(answers, list)
+        and len(answers) == 1
+        and isinstance(answers[0], list)
+        and all(isinstance(text, str) for text in answers[0])
+    )
+
+
+def _generated_table(lines: Iterable[tuple[int, Mapping[str, Any]]], path: str) -> pa.Table:
+    """A query per document, a candidate per repeat, and whether its answer is the target.
+
+    The harness logs a metric for each document and filter, not for each repeat: an answer is right
+    if it is the target's text, and the first answers must have got the metric that this says.
+    """
+    columns: dict[str, list[Any]] = defaultdict(list)
+    found: dict[str, list[str]] = {}
+    refused = None
+    for number, sample in lines:
+        where = f"{path}: line {number}"
+        if not _is_sample(sample) or not _is_generated(sample):
+            raise InputError(f"{where} has no generated answers, which other lines have.")
+        answers = _repeats(sample)
+        if answers is None:
+            refused = refused or where
+        elif sample["doc_id"] not in found or found[sample["doc_id"]] == answers:
+            _check_metric(sample, answers[0], where)
+            if sample["doc_id"] not in found:
+                _add_repeats(columns, sample, answers)
+            found[sample["doc_id"]] = answers
+    if not found or len({len(answers) for answers in found.values()} - {0, 1}) == 0:
+        raise InputError(
+            f"{refused or path} has generated answers without repeats that can be compared with "
+            "the target one by one: log two or more repeats with a filter that keeps them all "
+            "(without take_first), or score the answers with your reward model and audit a table "
+            "with the columns query, candidate, score and value."
+        )
+    columns[AGREEMENT] = _agreement(columns["query"], columns["answer"])
+    return with_roles(pa.table(dict(columns)), [AGREEMENT], ["correct"], ["answer"])
+
+
+def _repeats(sample: Mapping[str, Any]) -> list[str] | None:
+    """The answers of all repeats behind the sample's filter; None where it keeps only some."""
+    texts, kept = sample["resps"][0], sample["filtered_resps"]
+    kept = kept[0] if isinstance(kept, list) and len(kept) == 1 else kept
+    if isinstance(kept, list) and len(kept) == len(texts):
+        return [str(answer).strip() for answer in kept]
+    return [text.strip() for text in texts] if kept == texts[0] else None
+
+
+def _is_target(answer: str, sample: Mapping[str, Any]) -> bool:
+    """Whether an answer is the target, or what stands behind its last ``####`` (as in GSM8K)."""
+    target = str(sample["target"])
+    return answer in (target.strip(), target.rpartition("####")[2].strip())
+
+
+def _check_metric(sample: Mapping[str, Any], answer: str, where: str) -> None:
+    """Refuse where the harness judged otherwise than :func:`_is_target`."""
+    logged = sample.get("exact_match")
+    single = not isinstance(sample["filtered_resps"][0], list)
+    if single and isinstance(logged, int | float) and bool(logged) != _is_target(answer, sample):
+        raise InputError(
+            f"{where}: exact_match is {logged:g} for the answer '{answer[:40]}' and the target "
+            f"'{str(sample['target'])[:40]}': the harness compares otherwise, and does not log it "
+            "for each repeat; judge the answers, and audit a table with the columns query, "
+            "candidate, score and value."
+        )
+
+
+def _add_repeats(
+    columns: dict[str, list[Any]], sample: Mapping[str, Any], answers: Sequence[str]
+) -> None:
+    columns["query"] += [str(sample["doc_id"])] * len(answers)
+    columns["candidate"] += range(len(answers))
+    columns["answer"] += answers
+    columns["correct"] += [_is_target(answer, sample) for answer in answers]
 
 
 def _add_choices(columns: dict[str, list[Any]], sample: Mapping[str, Any], where: str) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -17,6 +18,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from toptail.errors import InputError, refusing
+from toptail.io.tables import joined_labels, remote_advice
 
 BATCH: Final = 1 << 17
 """Rows that are decoded together."""
@@ -56,6 +58,8 @@ class PartitionedTable:
     """Columns of all files, including those from folder names."""
     sha256: str
     """Hash over names, sizes and last bytes of the files; the last bytes hold Parquet's index."""
+    joined: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Columns of joined labels -> the columns they are made of."""
 
     @cached_property
     def rows(self) -> int:
@@ -66,9 +70,20 @@ class PartitionedTable:
     ) -> Iterator[tuple[str, int, pa.Table]]:
         """Rows ``start`` to ``stop`` in pieces: a name for errors, the first row, the rows."""
         end = self.rows if stop is None else stop
+        stored = [part for name in columns for part in self.joined.get(name, (name,))]
         for file in self.files:
             if file.first < end and file.first + file.rows > start:
-                yield from self._of_file(file, columns, start - file.first, end - file.first)
+                pieces = self._of_file(
+                    file, list(dict.fromkeys(stored)), start - file.first, end - file.first
+                )
+                for where, row, piece in pieces:
+                    yield where, row, self._joined(where, piece, columns)
+
+    def _joined(self, where: str, piece: pa.Table, columns: Sequence[str]) -> pa.Table:
+        for name in (name for name in columns if name in self.joined):
+            labels = joined_labels(where, {part: piece[part] for part in self.joined[name]})
+            piece = piece.append_column(name, labels)
+        return piece.select(list(columns))
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         return pa.concat_tables([piece for _, _, piece in self.batches(columns)])
@@ -123,15 +138,16 @@ class PartitionedTable:
 def open_partitioned(path: str | PathLike[str]) -> PartitionedTable:
     """List the files of a folder or an address, without reading their rows."""
     where = str(path)
-    remedy = "give a folder of Parquet files, or its address"
-    if where.startswith("hf://"):
-        name = "/".join(where.removeprefix("hf://").removeprefix("datasets/").split("/")[:2])
-        remedy = (
-            f"download it (hf download {name} --repo-type dataset --local-dir FOLDER) and give the "
-            "folder with its Parquet files, or install huggingface_hub"
+    with refusing(where, _UNREADABLE, remote_advice(where)):
+        system, base, paths = _listed(where)
+        _check_one_split(where, paths)
+        found = ds.dataset(
+            paths or base,
+            filesystem=system,
+            format="parquet",
+            partitioning="hive",
+            **({"partition_base_dir": base} if paths else {}),
         )
-    with refusing(where, _UNREADABLE, remedy):
-        found = ds.dataset(where, format="parquet", partitioning="hive")
         fragments = sorted(found.get_fragments(), key=lambda fragment: fragment.path)
         if not fragments:
             raise InputError(
@@ -150,6 +166,52 @@ def open_partitioned(path: str | PathLike[str]) -> PartitionedTable:
     if table.rows == 0:
         raise InputError(f"{where}: the table has no rows.")
     return table
+
+
+def _listed(where: str) -> tuple[pyarrow.fs.FileSystem, str, list[str]]:
+    """The file system of a folder or address, its path there, and its Parquet files by name.
+
+    Without any that are called so, the list is empty.
+    """
+    try:
+        system, base = (
+            pyarrow.fs.FileSystem.from_uri(where)
+            if "://" in where
+            else (pyarrow.fs.LocalFileSystem(), where)
+        )
+    except (pa.ArrowInvalid, ImportError):  # a file system that only fsspec knows
+        import fsspec
+
+        other, base = fsspec.core.url_to_fs(where)
+        system = pyarrow.fs.PyFileSystem(pyarrow.fs.FSSpecHandler(other))
+    if system.get_file_info(base).type != pyarrow.fs.FileType.Directory:
+        return system, base, []
+    inside = system.get_file_info(pyarrow.fs.FileSelector(base, recursive=True))
+    names = {file.path: Path(file.path).relative_to(base).parts for file in inside if file.is_file}
+    return (
+        system,
+        base,
+        sorted(
+            path
+            for path, parts in names.items()
+            if parts[-1].endswith((".parquet", ".pq")) and not any(p[0] in "._" for p in parts)
+        ),
+    )
+
+
+_SHARD: Final = re.compile(r"(?:^|/)([^/]+?)-\d{5}-of-\d{5}\.parquet$")
+"""Hugging Face's name of a file: ``test-00000-of-00001.parquet``."""
+
+
+def _check_one_split(where: str, paths: Sequence[str]) -> None:
+    shards = (_SHARD.search(path) for path in paths)
+    splits = sorted({shard[1] for shard in shards if shard})
+    if len(splits) > 1:
+        file = next(path for path in paths if f"{splits[-1]}-0" in path)
+        raise InputError(
+            f"{where} holds the splits {', '.join(splits)}; give the files of one, such as {file}, "
+            "or a folder of its files."
+        )
 
 
 def _groups(system: pyarrow.fs.FileSystem, path: str, digest: Any) -> tuple[int, ...]:

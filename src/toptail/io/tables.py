@@ -5,13 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.feather
 import pyarrow.json
@@ -79,13 +83,91 @@ def is_partitioned(path: str | PathLike[str]) -> bool:
     return "://" in str(path) or (Path(path).is_dir() and not is_log(Path(path)))
 
 
+def is_remote_file(path: object) -> bool:
+    """Whether a path is the address of a file of a known type that is no Parquet."""
+    known = FORMATS.get(Path(str(path).removesuffix(".gz")).suffix.lower(), "parquet")
+    return "://" in str(path) and (known != "parquet" or str(path).endswith(".eval"))
+
+
+@contextmanager
+def local_copy(source: str) -> Iterator[tuple[Path, str]]:
+    """A temporary file with the content of standard input (``-``) or of an address.
+
+    Yields its path, and the name for records, which errors have, too.
+    """
+    content, name = _standard_input() if source == "-" else _fetched(source)
+    where = "standard input" if source == "-" else source
+    if not content.strip():
+        raise InputError(f"{where} is empty; expected a table in JSON Lines or CSV.")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(content)
+        try:
+            yield path, where
+        except InputError as error:
+            raise InputError(str(error).replace(str(path), where)) from None
+
+
+def _standard_input() -> tuple[bytes, str]:
+    """What a pipe holds, and a file's name that says its type."""
+    content = sys.stdin.buffer.read()
+    text = content.lstrip(b"\xef\xbb\xbf \t\r\n")
+    starts = {b"PAR1": "parquet", b"ARROW1": "arrow", b"{": "jsonl", b"[": "json"}
+    found = [kind for start, kind in starts.items() if text.startswith(start)]
+    kind = found[0] if found else "csv"
+    if kind == "jsonl" and _is_one_object(text):
+        kind = "json"
+    return content, f"input.{kind}"
+
+
+def _is_one_object(text: bytes) -> bool:
+    """Whether a text is one JSON object, over several lines or as columns, not one a line."""
+    try:
+        first = json.loads(text.partition(b"\n")[0])
+    except ValueError:
+        return True
+    return b"\n" not in text.strip() and any(isinstance(x, (list, dict)) for x in first.values())
+
+
+def _fetched(address: str) -> tuple[bytes, str]:
+    with refusing(address, "cannot be read", remote_advice(address)):
+        import fsspec
+
+        with fsspec.open(address, "rb") as stream:
+            return bytes(stream.read()), Path(address).name
+
+
+def remote_advice(address: str) -> str:
+    """What to do where an address cannot be read."""
+    if not address.startswith("hf://"):
+        return "give a file, a folder of Parquet files, or its address that fsspec can read"
+    name = "/".join(address.removeprefix("hf://").removeprefix("datasets/").split("/")[:2])
+    return (
+        f"download it (hf download {name} --repo-type dataset --local-dir FOLDER) and give the "
+        "folder with its Parquet files, or install huggingface_hub"
+    )
+
+
+def joined_labels(where: str, columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Array:
+    """One label a row of several columns, ``a/b``; different rows have different labels."""
+    texts = []
+    for name, column in columns.items():
+        if column.null_count or pa.types.is_nested(column.type):
+            row = int(np.argmax(np.asarray(column.is_null()))) + 1
+            raise InputError(
+                f"{where}: column '{name}' must hold one text or number per row to be a part of "
+                f"the query, and row {row} does not."
+            )
+        whole = plain(column) if isinstance(column, pa.ChunkedArray) else column
+        text = whole.cast(pa.large_string())
+        for mark in ("\\", "/"):
+            text = pc.replace_substring(text, mark, "\\" + mark)
+        texts.append(text)
+    return pc.binary_join_element_wise(*texts, pa.scalar("/", pa.large_string()))
+
+
 def check_exists(path: Path) -> None:
     """Raise :class:`InputError` unless ``path`` is a file or a log that can be read."""
-    if str(path) == "-":
-        raise InputError(
-            "A table is read from a file, not from a pipe: write it first (... > scores.jsonl), "
-            "and give that file."
-        )
     if not is_log(path):
         check_readable(path)
 
@@ -275,6 +357,8 @@ def _table(data: Any) -> pa.Table:
         return pa.table(data)
     if callable(getattr(data, "collect", None)):  # a lazy frame of polars
         return _table(data.collect())
+    if callable(getattr(data, "fetch_arrow_table", None)):  # a query that DuckDB has run
+        return data.fetch_arrow_table()
     if isinstance(data, Mapping):
         return pa.table({name: _column(column) for name, column in data.items()})
     if callable(getattr(data, "with_format", None)):

@@ -26,7 +26,7 @@ from toptail.judging.design import (
     drawn_within,
 )
 from toptail.pools import ScoredPools
-from toptail.pools.columns import Columns
+from toptail.pools.columns import Columns, Missing
 from toptail.pools.read import to_pools
 
 PLAN = b"toptail-plan"
@@ -80,11 +80,12 @@ def plan(
     *,
     labels: int | None = None,
     half_width: float | None = None,
-    query: str | None = None,
+    query: str | Sequence[str] | None = None,
     candidate: str | None = None,
     scores: str | Sequence[str] | None = None,
     values: str | None = None,
     cheap: str | None = None,
+    missing: Missing | None = None,
     spread: float | None = None,
     min_pool: int | None = None,
     seed: int = 0,
@@ -101,8 +102,8 @@ def plan(
         The most candidates that may be judged, those of ``extend`` included.
     half_width
         Instead: the half-width that the captured share of every scorer should have.
-    query, candidate, scores, min_pool
-        As in :func:`toptail.audit`.
+    query, candidate, scores, missing, min_pool
+        As in :func:`toptail.audit` and :class:`toptail.TableColumns`.
     values
         A column with the values of some candidates from a pilot; the plan assumes their spread.
     cheap
@@ -151,6 +152,7 @@ def plan(
         scores=record.get("scores", scores),
         values=named or None,
         partly=True,
+        missing=missing,
     )
     pools = to_pools(source, columns)
     if pools.rows != record.get("candidates", pools.rows):

@@ -382,7 +382,7 @@ def judged_pools(
     alone = None
     if cheap is not None:
         alone = judged_pools(pools, cheap, value_range=value_range, seed=seed)
-    return JudgedPools(pools, judged, name, several, notes, alone)
+    return JudgedPools(pools, judged, name, several, (*pools.notes, *notes), alone)
 
 
 def judgement(

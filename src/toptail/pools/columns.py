@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import NamedTuple, TypedDict
+from typing import Literal, NamedTuple, TypedDict, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -34,16 +34,22 @@ _USUAL_NAMES = {
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[\d.]*\d,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
 
 
+Missing = Literal["lowest", "drop", "error"]
+"""A candidate without a score: has the lowest one, is left out, or is an error."""
+
+
 class Columns(TypedDict, total=False):
     """Which columns of a table have which role.
 
     ``query``, ``candidate``, ``support``, ``cluster``, ``group`` and ``p_judged`` name one column
     each, by default the one of that name; ``scores`` and ``values`` name one or several, by default
     those that :func:`find_roles` finds. ``further`` are columns that the container carries along:
-    those of them that the table has. ``partly`` is no column: it says that values may be missing.
+    those of them that the table has. Several columns may make a ``query`` together. No columns are
+    ``partly``, which says that values may be missing, and ``missing``, what missing scores count
+    as.
     """
 
-    query: str | None
+    query: str | Sequence[str] | None
     candidate: str | None
     support: str | None
     cluster: str | None
@@ -53,6 +59,7 @@ class Columns(TypedDict, total=False):
     values: str | Sequence[str] | None
     further: Sequence[str]
     partly: bool
+    missing: Missing | None
 
 
 MISSING_VALUE = (
@@ -65,8 +72,9 @@ MISSING_VALUE = (
 
 MISSING_ENTRY = "fill them in or drop the rows"
 MISSING_SCORE = (
-    "a score is a number, or -inf (the lowest) where a candidate was not retrieved: fill in one or "
-    "the other in place of what is empty or NaN, or drop the rows"
+    "a score is a number, or -inf (the lowest) where a candidate was not retrieved: say what a "
+    f"missing score counts as, {option('missing', 'lowest')}, or leave those rows out, "
+    f"{option('missing', 'drop')}"
 )
 """Advice for a missing score."""
 
@@ -83,7 +91,7 @@ def column_names(where: str, present: Sequence[str], columns: Columns) -> dict[s
 
     A column with a role gets the role's name; another column of that name is left out.
     """
-    unknown = sorted(set(columns) - {*RESERVED, "scores", "values", "further", "partly"})
+    unknown = sorted(set(columns) - {*RESERVED, "scores", "values", "further", "partly", "missing"})
     if unknown:
         raise TypeError(f"there is no role '{unknown[0]}' that a column could have")
     named = {role: name for role in RESERVED if (name := columns.get(role)) is not None}
@@ -328,16 +336,72 @@ def check_present(where: str, name: str, column: pa.Array) -> pa.Array:
 
 def check_complete(where: str, scores: Mapping[str, pa.Array], row: str = "row") -> None:
     """Raise one :class:`InputError` for all scorers with missing scores (empty or NaN)."""
-    gaps, whole = [], []
-    for name, column in scores.items():
-        mask = np.asarray(pc.is_null(column, nan_is_null=True))
-        if mask.any():
-            gaps.append(_gap(name, mask, row))
-        else:
-            whole.append(name)
-    if gaps:
-        rest = f"; or take the complete scores alone: {option('scores', whole)}" if whole else ""
-        raise InputError(f"{where}: {'; '.join(gaps)}; {MISSING_SCORE}{rest}.")
+    missing_scores(where, scores, {"missing": "error"}, row)
+
+
+class MissingScores(NamedTuple):
+    """What becomes of missing scores."""
+
+    left_out: frozenset[str] = frozenset()
+    """Columns that are not read, because they are incomplete and were not asked for."""
+    drop: NDArray[np.bool_] | None = None
+    """Rows to leave out."""
+    notes: tuple[str, ...] = ()
+    """What was done, with counts."""
+
+
+def missing_scores(
+    where: str, scores: Mapping[str, pa.Array], columns: Columns, row: str = "row"
+) -> MissingScores:
+    """Decide what becomes of missing scores (empty or NaN), by ``columns["missing"]``.
+
+    Without it, incomplete columns are an :class:`InputError` if the caller named the scores, and
+    left out otherwise, as long as others are complete.
+    """
+    policy = columns.get("missing")
+    if policy not in (None, *get_args(Missing)):
+        raise InputError(
+            f"{option('missing', policy)} must be one of {', '.join(get_args(Missing))}."
+        )
+    masks = {name: np.asarray(pc.is_null(c, nan_is_null=True)) for name, c in scores.items()}
+    masks = {name: mask for name, mask in masks.items() if mask.any()}
+    if not masks:
+        return MissingScores()
+    counts = "; ".join(f"“{name}” {mask.sum():,} of {mask.size:,}" for name, mask in masks.items())
+    if policy == "lowest":
+        return MissingScores(notes=(f"Missing scores count as the lowest: {counts}.",))
+    if policy == "drop":
+        drop = np.logical_or.reduce(list(masks.values()))
+        if drop.all():
+            raise InputError(f"{where}: no candidate has all scores ({counts}); name fewer scores.")
+        rows = f"{drop.sum():,} of {drop.size:,} candidates"
+        return MissingScores(
+            drop=drop, notes=(f"Left out for a missing score: {rows} ({counts}).",)
+        )
+    incomplete = {split_seed(name)[0] for name in masks}
+    whole = [name for name in scores if split_seed(name)[0] not in incomplete]
+    if policy is None and whole and columns.get("scores") is None:
+        note = (
+            f"Left out for missing scores: {counts}; to audit them, say with the option “missing” "
+            "that those count as the lowest, or drop the candidates."
+        )
+        return MissingScores(frozenset(set(scores) - set(whole)), notes=(note,))
+    gaps = "; ".join(_gap(name, mask, row) for name, mask in masks.items())
+    rest = f"; or take the complete scores alone: {option('scores', whole)}" if whole else ""
+    raise InputError(f"{where}: {gaps}; {MISSING_SCORE}{rest}.")
+
+
+def score_numbers(where: str, name: str, column: pa.Array) -> Floats:
+    """A score column whose missing entries count as the lowest, -inf."""
+    array = numbers(where, name, column, score=True, missing="")
+    return np.where(np.isnan(array), -np.inf, array) if np.isnan(array).any() else array
+
+
+def query_parts(columns: Columns) -> tuple[str, ...]:
+    """The columns that make a query together; empty where one column does."""
+    query = columns.get("query")
+    parts = () if query is None or isinstance(query, str) else tuple(dict.fromkeys(query))
+    return parts if len(parts) > 1 else ()
 
 
 def check_finite(

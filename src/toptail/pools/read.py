@@ -25,6 +25,9 @@ from toptail.io.tables import (
     has_types,
     holds_arrays,
     is_partitioned,
+    is_remote_file,
+    joined_labels,
+    local_copy,
     plain,
     read_schema,
     read_table,
@@ -37,11 +40,11 @@ from toptail.pools.columns import (
     Columns,
     Roles,
     as_list,
-    check_complete,
     check_present,
     choose,
     codes,
     column_names,
+    columns_by_role,
     find_roles,
     first_repeat,
     first_row,
@@ -49,9 +52,12 @@ from toptail.pools.columns import (
     holds_numbers,
     is_list,
     missing_columns,
+    missing_scores,
     mostly_numbers,
     numbers,
     other_names,
+    query_parts,
+    score_numbers,
 )
 from toptail.pools.scored import ScoredPools
 from toptail.stats.best_of_k import Floats, Ints
@@ -69,12 +75,21 @@ def to_pools(
 
     A mapping that holds arrays of two dimensions is read as ``[queries, candidates]``, like an
     npz file; everything else is a table, see :func:`toptail.io.tables.as_table`. Of pools, only
-    the scores can be chosen. A folder or an address holds partitioned Parquet; with ``stream``, a
-    large one stays on disk, and ``mapped`` applies functions to its segments.
+    the scores can be chosen. A list of paths or frames is several tables, see
+    :func:`toptail.pools.several.several_tables`. ``-`` is standard input. A folder or an address
+    holds partitioned Parquet; with ``stream``, a large one stays on disk, and ``mapped`` applies
+    functions to its segments.
     """
     if isinstance(data, ScoredPools):
         return _chosen(data, columns)
+    if are_tables(data):
+        from toptail.pools.several import several_tables  # which imports this module
+
+        return several_tables(data, columns)
     if isinstance(data, (str, os.PathLike)):
+        if str(data) == "-" or is_remote_file(data):
+            with local_copy(str(data)) as (path, where):
+                return replace(read_pools(path, columns), source=where)
         if not is_partitioned(data):
             return ScoredPools.read(data, **columns)
         from toptail.pools.stream import partitioned_pools  # which imports this module
@@ -87,8 +102,23 @@ def to_pools(
     return ScoredPools.from_arrow(data, **columns)
 
 
+def are_tables(data: Any) -> bool:
+    """Whether data are a list of paths or data frames, not one table."""
+    return (
+        isinstance(data, (list, tuple))
+        and len(data) > 0
+        and all(
+            isinstance(each, (str, os.PathLike, ScoredPools))
+            or hasattr(each, "__arrow_c_stream__")
+            or hasattr(each, "column_names")
+            for each in data
+        )
+    )
+
+
 def _chosen(pools: ScoredPools, columns: Columns) -> ScoredPools:
-    check_unnamed(pools.source, "pools", columns, besides=("scores", "values", "further", "partly"))
+    besides = ("scores", "values", "further", "partly", "missing")
+    check_unnamed(pools.source, "pools", columns, besides=besides)
     scores = as_list(columns.get("scores"))
     if scores is None:
         return pools
@@ -251,13 +281,38 @@ def _needed(path: Path, columns: Columns) -> list[str] | None:
     schema = read_schema(path)
     if schema is None or len(set(schema.names)) < len(schema.names):
         return None
-    names = column_names(str(path), schema.names, columns)
-    roles = roles_of(str(path), renamed(schema.empty_table(), names).schema, columns)
+    table, columns = join_query(str(path), schema.empty_table(), parts := columns)
+    names = column_names(str(path), table.column_names, columns)
+    roles = roles_of(str(path), renamed(table, names).schema, columns)
     used = (*roles.scores, *roles.values, *roles.further, *RESERVED, *DESIGN)
-    wanted = {names[name] for name in used if name in names}
+    wanted = {names[name] for name in used if name in names} | {*query_parts(parts)}
     if path.stat().st_size <= _SMALL_FILE and (length := length_of(schema, roles)):
         wanted.add(length)
     return [name for name in schema.names if name in wanted]
+
+
+def join_query(where: str, table: pa.Table, columns: Columns) -> tuple[pa.Table, Columns]:
+    """The table with one column ``a,b`` in place of the columns that make a query together.
+
+    A part that has another role, such as the group, stays.
+    """
+    query = columns.get("query")
+    if query is None or isinstance(query, str):
+        return table, columns
+    parts = query_parts(columns) or tuple(query[:1])
+    name = ",".join(parts)
+    joined: Columns = {**columns, "query": name or None}
+    if len(parts) < 2 or name in table.column_names:
+        return table, joined
+    columns_by_role(where, table.column_names, {f"part of {option('query')}": p for p in parts})
+    roles = {role: columns.get(role) for role in RESERVED if role != "query"}
+    other = {named or role for role, named in roles.items()}
+    other |= {*(as_list(columns.get("scores")) or ()), *(as_list(columns.get("values")) or ())}
+    other |= {*columns.get("further", ())}
+    labels = joined_labels(where, {part: table[part] for part in parts})
+    metadata = table.schema.metadata
+    table = table.drop_columns([part for part in parts if part not in other])
+    return table.append_column(name, labels).replace_schema_metadata(metadata), joined
 
 
 def renamed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
@@ -309,6 +364,7 @@ def pools_from_table(
     A text column of numbers is text in a ``typed`` table; in a CSV, it is a score with a typo.
     """
     check_names(where, table.column_names)
+    table, columns = join_query(where, table, columns)
     own = TableNames(table_names(columns))
     table = renamed(table, column_names(where, table.column_names, columns))
     if table.num_rows == 0:
@@ -328,8 +384,9 @@ def pools_from_table(
         skipped |= _by_content({n: data[n] for n in roles.scores}, query_code, len(query))
         roles = without_skipped(where, roles, skipped)
     # Columns are checked in the order of the file, so that errors name its rows.
-    check_complete(where, {name: data[name] for name in roles.scores})
-    scores = {name: numbers(where, name, data[name], score=True) for name in roles.scores}
+    gaps = missing_scores(where, {name: data[name] for name in roles.scores}, columns)
+    read = [name for name in roles.scores if name not in gaps.left_out]
+    scores = {name: score_numbers(where, name, data[name]) for name in read}
     missing = "" if columns.get("partly") or "p_judged" in data else MISSING_VALUE
     values = {name: numbers(where, name, data[name], missing=missing) for name in roles.values}
     values = values or {"value": np.full(table.num_rows, np.nan)}
@@ -358,7 +415,7 @@ def pools_from_table(
         candidate = None if candidate is None else candidate.take(pa.array(order))
         further = {name: column.take(pa.array(order)) for name, column in further.items()}
     counts = np.bincount(query_code, minlength=len(query))
-    return ScoredPools(
+    pools = ScoredPools(
         query=query,
         offsets=np.concatenate([[0], np.cumsum(counts)]),
         scores={name: column[order] for name, column in scores.items()},
@@ -373,7 +430,9 @@ def pools_from_table(
         source=where,
         called=dict(own),
         skipped=skipped,
+        notes=gaps.notes,
     )
+    return pools if gaps.drop is None else pools.keep(~gaps.drop[order])
 
 
 def length_of(schema: pa.Schema, roles: Roles) -> str | None:
@@ -492,13 +551,12 @@ def check_same_label(
     if not differs.any():
         return
     name, query = own[part], own["query"]
-    pool = f'df["pool"] = df["{name}"].astype(str) + "/" + df["{query}"].astype(str)'
+    both = option("query", (name, *query.split(",")))
     drop = f"leave out {option(part)}" if name != part else f"rename '{name}'"
     raise InputError(
         f"{where}: column '{name}' must be the same for all candidates of a query, but changes in "
-        f"row {first_row(differs)}. If each {name} has its own pool at the same {query}, make one "
-        f"column of both, as pandas does with {pool}, and give {option('query', 'pool')} and "
-        f"{option('cluster', query)}; or {drop}."
+        f"row {first_row(differs)}. If each {name} has its own pool at the same {query}, make a "
+        f"query of both with {both} and {option('cluster', query)}; or {drop}."
     )
 
 
@@ -530,9 +588,11 @@ def pools_from_arrays(
             skipped |= {name: why} if why else {}
         roles = without_skipped(where, roles, skipped)
     scores, values = ({n: dense[n] for n in names} for names in (roles.scores, roles.values))
+    gaps = missing_scores(where, _entries(scores, named.get("size")), columns, "entry")
+    scores = {n: _lowest(scores[n]) for n in scores if n not in gaps.left_out}
     pools = ScoredPools.from_arrays(
         scores,
-        values or {"value": np.full(scores[roles.scores[0]].shape, np.nan)},
+        values or {"value": np.full(next(iter(scores.values())).shape, np.nan)},
         support=_dense_flags(where, columns, dense, roles),
         design={name: dense[name] for name in DESIGN if {name, "p_judged"} <= set(dense)},
         further={name: dense[name] for name in roles.further},
@@ -545,4 +605,20 @@ def pools_from_arrays(
         called=table_names(columns),
     )
     check_design(where, pools.called.get("p_judged", "p_judged"), pools.design)
-    return replace(pools, skipped=skipped)
+    pools = replace(pools, skipped=skipped, notes=gaps.notes)
+    return pools if gaps.drop is None else pools.keep(~gaps.drop)
+
+
+def _entries(scores: Mapping[str, NDArray[Any]], size: NDArray[Any] | None) -> dict[str, pa.Array]:
+    """The entries of arrays that count, as columns; arrays of text are refused elsewhere."""
+    found = {}
+    for name, array in scores.items():
+        fits = size is not None and size.shape == array.shape[:1]
+        keep = np.arange(array.shape[1]) < size[:, None] if fits and size is not None else ...
+        found[name] = pa.array(array[keep].reshape(-1))
+    return found
+
+
+def _lowest(array: NDArray[Any]) -> NDArray[Any]:
+    """The array with -inf in place of NaN."""
+    return np.where(np.isnan(array), -np.inf, array) if array.dtype.kind == "f" else array

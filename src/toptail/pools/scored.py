@@ -34,7 +34,7 @@ class Container:
     order and the same numbers. Their origin does not count: a container equals its copy on disk.
     """
 
-    _ORIGIN: ClassVar = ("source", "sha256", "called", "skipped", "lengths")
+    _ORIGIN: ClassVar = ("source", "sha256", "called", "skipped", "lengths", "notes")
     """Fields about the origin of the content."""
 
     def _summary(self) -> str:
@@ -174,6 +174,8 @@ class ScoredPools(Container):
     further: Mapping[str, pa.Array] = field(default_factory=dict)
     """Other columns of the candidates ``[rows]`` without missing entries, numbers or text:
     answers to vote on, numbers to filter by."""
+    notes: tuple[str, ...] = ()
+    """What was done about missing scores, for the report."""
 
     def __post_init__(self) -> None:
         shapes = {name: c.shape for part in (self.scores, self.values) for name, c in part.items()}
@@ -259,10 +261,12 @@ class ScoredPools(Container):
 
     def select(self, keep: NDArray[np.bool_]) -> ScoredPools:
         """The queries where ``keep [queries]`` is true, in order."""
-        if keep.all():
-            return self
-        rows = np.repeat(keep, self.sizes)
-        mask = pa.array(keep)
+        return self if keep.all() else self.keep(np.repeat(keep, self.sizes))
+
+    def keep(self, rows: NDArray[np.bool_]) -> ScoredPools:
+        """The candidates where ``rows [rows]`` is true; a query without any is gone."""
+        sizes = np.add.reduceat(rows, self.offsets[:-1], dtype=np.int64)
+        mask = pa.array(sizes > 0)
 
         def labels(array: pa.Array | None) -> pa.Array | None:
             return None if array is None else array.filter(mask)
@@ -270,7 +274,7 @@ class ScoredPools(Container):
         return replace(
             self,
             query=self.query.filter(mask),
-            offsets=np.concatenate([[0], np.cumsum(self.sizes[keep])]),
+            offsets=np.concatenate([[0], np.cumsum(sizes[sizes > 0])]),
             scores={name: column[rows] for name, column in self.scores.items()},
             values={name: column[rows] for name, column in self.values.items()},
             design={name: column[rows] for name, column in self.design.items()},

@@ -35,12 +35,15 @@ from toptail.pools.columns import (
     is_list,
     mostly_numbers,
     numbers,
+    query_parts,
+    score_numbers,
 )
 from toptail.pools.read import (
     TableNames,
     check_query,
     check_same_label,
     check_unique,
+    join_query,
     not_scores_by_look,
     one_row_per_candidate,
     pools_from_table,
@@ -85,6 +88,8 @@ class TableLayout:
     """Role -> the table's name of its column."""
     lists: bool
     """Whether a row is a query with lists."""
+    lowest: bool = False
+    """Whether a missing score counts as the lowest."""
 
     def pieces(self, *parts: str) -> Iterator[tuple[str, pa.Table]]:
         """Pieces with one row per candidate: a name for errors, and the columns."""
@@ -242,7 +247,7 @@ def _distribute(survey: TableLayout, found: QueryLabels, part: Ints, place: Path
             table = pa.table(
                 {name: check_present(where, name, data[name]) for name in further}
                 | {_CODE: code}
-                | {name: numbers(where, name, data[name], score=True) for name in scores}
+                | {name: _scores(where, name, data[name], survey.lowest) for name in scores}
                 | {name: numbers(where, name, data[name], missing=MISSING_VALUE) for name in values}
                 | (
                     {"support": flags(where, survey.own["support"], data["support"])}
@@ -261,6 +266,12 @@ def _distribute(survey: TableLayout, found: QueryLabels, part: Ints, place: Path
                     )
                 writers[at].write_table(table.slice(a, b - a))
     return paths
+
+
+def _scores(where: str, name: str, column: pa.Array, lowest: bool) -> Floats:
+    return (
+        score_numbers(where, name, column) if lowest else numbers(where, name, column, score=True)
+    )
 
 
 def _sort(path: Path, survey: TableLayout) -> None:
@@ -322,6 +333,8 @@ class StreamedPools(ScoredPools):
     """First row of each query's candidates in the files ``[queries]``."""
     mapped: Mapped = map
     """How a function is applied to segments: ``map``, or the map of an executor."""
+    lowest: bool = False
+    """Whether a missing score counts as the lowest."""
     scratch: Scratch | None = None
     """The folder of the sorted files, if the table had to be sorted."""
 
@@ -369,11 +382,7 @@ class StreamedPools(ScoredPools):
         )
 
     def scores_at(self, at: slice, names: Iterable[str]) -> dict[str, Floats]:
-
-        def read(where: str, name: str, column: pa.Array) -> Floats:
-            return numbers(where, name, column, score=True)
-
-        return self._read(at, list(names), read, np.float64)
+        return self._read(at, list(names), partial(_scores, lowest=self.lowest), np.float64)
 
     def values_at(self, at: slice, names: Iterable[str]) -> dict[str, Floats]:
         advice = (
@@ -443,14 +452,19 @@ def partitioned_pools(
 ) -> ScoredPools:
     """Pools of a partitioned table; with ``stream``, a large one stays on disk."""
     head = next(table.batches(table.schema.names, 0, 1_000))[2]
-    names = column_names(table.where, table.schema.names, columns)
-    first = renamed(head.replace_schema_metadata(table.schema.metadata), names)
+    given, parts = columns, query_parts(columns)
+    head = head.replace_schema_metadata(table.schema.metadata)
+    head, columns = join_query(table.where, head, columns)
+    names = column_names(table.where, head.column_names, columns)
+    first = renamed(head, names)
     texts = frozenset(n for n in first.column_names if mostly_numbers(first[n]))
     roles = roles_of(table.where, first.schema, columns, texts)
     wanted = [n for n in (*roles.scores, *roles.values) if n in names]
     if not stream or table.rows * len(wanted) <= IN_MEMORY:
         whole = table.read(table.schema.names).replace_schema_metadata(table.schema.metadata)
-        return replace(pools_from_table(whole, table.where, columns), sha256=table.sha256)
+        return replace(pools_from_table(whole, table.where, given), sha256=table.sha256)
+    if parts:
+        table = replace(table, joined={",".join(parts): parts})
     return _streamed(table, columns, names, roles, first, mapped)
 
 
@@ -463,6 +477,12 @@ def _streamed(
     mapped: Mapped,
 ) -> StreamedPools:
     where, own = table.where, TableNames(table_names(columns))
+    if columns.get("missing") == "drop":
+        raise InputError(
+            f"{where}: rows of a table this large cannot be left out while it is read; drop them "
+            f"first, or give {option('missing', 'lowest')}."
+        )
+    lowest = columns.get("missing") == "lowest"
     texts = [name for name in roles.scores if mostly_numbers(first[name])]
     skipped = not_scores_by_look(roles, texts)
     roles = without_skipped(where, roles, skipped)
@@ -470,7 +490,7 @@ def _streamed(
     lists = any(is_list(first.schema.field(n).type) for n in (*roles.scores, *roles.values))
     if not lists:
         check_query(where, first.column_names, own)
-    survey = TableLayout(table, names, roles, own, lists)
+    survey = TableLayout(table, names, roles, own, lists, lowest)
     found = read_labels(survey)
     made: dict[str, Any] = {"table": table, "names": names}
     if lists or not found.ordered:
@@ -490,7 +510,9 @@ def _streamed(
         sha256=table.sha256,
         called=dict(own),
         skipped=skipped,
+        notes=("Missing scores, if there are any, count as the lowest.",) if lowest else (),
         mapped=mapped,
+        lowest=lowest,
     )
 
 
