@@ -15,7 +15,8 @@ from toptail.results import schema
 from toptail_paper.cli import PAPER
 
 ROOT = Path(__file__).parent.parent
-TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+RUN = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
+"""Pages whose commands run and print what they say."""
 
 
 def test_the_reference_has_every_command_with_its_help() -> None:
@@ -63,8 +64,10 @@ def test_cells_follow_each_other_as_in_a_notebook(tmp_path: Path) -> None:
     assert cells[4]["outputs"][0]["text"] == "4\n"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=[pytest.mark.slow] * (p.stem == "critic"), id=p.stem) for p in RUN],
+)
 def test_a_tutorial_runs_as_printed(page: Path) -> None:
     cells = json.loads(notebook.executed(page))["cells"]
     assert any(cell.get("outputs") for cell in cells)

@@ -5,7 +5,8 @@
 A block of ``python`` is a cell; one that begins with ``# name.py`` is written to that file instead.
 In a block of ``console`` each line after ``$`` is a command, and the lines below it are what the
 command prints, among others. A comment after ``print(...)`` is what that line prints. Everything
-else is text. Cells run one after the other in an empty folder.
+else is text. Cells run one after the other in a folder with
+nothing but ``examples``.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ PROGRAMS = {"toptail": ["-m", "toptail"], "toptail-paper": ["-m", "toptail_paper
 
 
 def executed(page: Path) -> str:
-    """The notebook of a page, as JSON, made in a process and an empty folder of its own."""
+    """The notebook of a page, as JSON, made in a process and a folder of its own."""
     paths = [str(ROOT), str(ROOT / "src"), str(ROOT / "paper" / "src")]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "MPLBACKEND": "Agg", "COLUMNS": "100"}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "page.ipynb"
         (Path(folder) / "work").mkdir()
+        (Path(folder) / "work" / "examples").symlink_to(ROOT / "examples")
         command = [sys.executable, "-m", "tools.notebook", str(page.resolve()), str(out)]
         ran = subprocess.run(
             command, cwd=Path(folder) / "work", env=env, capture_output=True, text=True

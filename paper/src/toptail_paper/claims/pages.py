@@ -22,9 +22,9 @@ from toptail_paper.claims.reported import VARIANTS, published
 
 ROOT: Final = Path(__file__).parents[4]
 DOCS: Final = ROOT / "paper" / "docs"
-PAGES: Final = (
-    ROOT / "README.md",
-    *(DOCS / page for page in ("results/ledger.md", "results/selection.md", "references.md")),
+PAGES: Final = tuple(
+    DOCS / page
+    for page in ("results/summary.md", "results/ledger.md", "results/selection.md", "references.md")
 )
 """The pages with such parts."""
 REPORT: Final = ROOT / "paper" / "REPORT.md"
@@ -118,14 +118,14 @@ def cells() -> str:
 
 
 def counts() -> str:
-    """The README's item: all statements together, the numbers, and selection over its tasks."""
+    """The summary's item: all statements together, the numbers, and selection over its tasks."""
     measured, outside = numbers()
     statements = counted([entry for name in EVERY for entry in ledger(name)])
     text = (
-        f"- [The ledgers](paper/docs/results/ledger.md) decide with intervals. Controlled world, "
+        f"- [The ledgers](ledger.md) decide with intervals. Controlled world, "
         f"semantics on eight tasks and selection on four have {statements}. "
-        f"{change_counts()} [{measured}](paper/results/cells.md). {outside}. On "
-        f"[selection](paper/results/selection/claims.md), {seen_on_tasks(ledger('selection'))}. "
+        f"{change_counts()} [{measured}](../../results/cells.md). {outside}. On "
+        f"[selection](../../results/selection/claims.md), {seen_on_tasks(ledger('selection'))}. "
         f"Those seen on every task are {everywhere()}; where an ensemble of TD-Qs judges TD-Q, it "
         "judges its own kind."
     )
