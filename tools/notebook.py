@@ -34,6 +34,7 @@ PROGRAMS = {"toptail": ["-m", "toptail"], "toptail-paper": ["-m", "toptail_paper
 def executed(page: Path) -> str:
     """The notebook of a page, as JSON, made in a process and a folder of its own."""
     paths = [str(ROOT), str(ROOT / "src"), str(ROOT / "paper" / "src")]
+    paths += filter(None, [os.environ.get("PYTHONPATH")])
     env = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "MPLBACKEND": "Agg", "COLUMNS": "100"}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "page.ipynb"
