@@ -15,11 +15,13 @@ from playwright.sync_api import sync_playwright
 
 from paper.tests.selection.stored_stages import Stages
 from toptail.errors import InputError
+from toptail.io.json_files import read_json
 from toptail.report.table import Table
 from toptail_paper.claims import annotate
+from toptail_paper.claims.reported import published
 from toptail_paper.selection.figures import drawings
 from toptail_paper.selection.page import summary
-from toptail_paper.selection.results import SelectionResults, read_selection_results
+from toptail_paper.selection.results import JudgeMetric, SelectionResults, read_selection_results
 from toptail_paper.selection.show import circular_words, group_sheets, verdict_sheets
 from toptail_paper.selection.specs import TABLES
 from toptail_paper.selection.study import STUDY
@@ -235,3 +237,18 @@ def test_safe_is_about_one_step_where_the_closed_loop_says_otherwise(
     assert not any("one step." in line for line in loop(0.94, 0.9))
     status = "unsafe"
     assert not any("one step." in line for line in loop(0.94, 0.55))
+
+
+def test_every_stored_key_of_a_judge_is_the_text_of_its_metric() -> None:
+    keys = {
+        key
+        for path in published().glob("selection/*/tables/judges.json")
+        for rows in read_json(path)["rows"].values()
+        for row in rows.values()
+        for key in row
+    }
+    assert len(keys) > 50
+    assert {str(JudgeMetric.parse(key)) for key in keys} == keys
+    assert JudgeMetric.parse("exact/tau_b/near") == JudgeMetric("tau_b", "exact", "near")
+    assert JudgeMetric.parse("spearman/far") == JudgeMetric("spearman", group="far")
+    assert JudgeMetric.parse("half_width/tdq") == JudgeMetric("half_width", "tdq")

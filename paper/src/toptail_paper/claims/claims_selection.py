@@ -7,7 +7,7 @@ value and several judges valued every candidate, it must hold under each of them
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -62,15 +62,18 @@ from toptail_paper.claims.reported import (
     POINT,
     SOCCER,
 )
+from toptail_paper.selection.files import REFERENCE
+from toptail_paper.selection.results import JudgeMetric, SelectionMetric, closed_loop
 from toptail_paper.study.naming import TRIVIAL
 
 MAIN, SQUARE = "fixed-query", "function-class"
-TAU, REGRET, DELTA = "tau_b_64", "nregret_64", "rollout_delta"
-ACROSS, WITHIN = "spearman_across/reference", "spearman_within/reference"
+TAU, REGRET = SelectionMetric("tau_b", 64), SelectionMetric("nregret", 64)
+DELTA = "rollout_delta"
+ACROSS, WITHIN = (str(JudgeMetric(f"spearman_{x}", REFERENCE)) for x in ("across", "within"))
 HEADS = ("two_head_joint", "two_head_joint.f_cos")
 """The value and the cosine of one checkpoint."""
-Judges: TypeAlias = Callable[[Tables, str, str, str], Mapping[str, str]]
-"""From stored results, a task, a critic and a table to judges and the prefix of their metrics."""
+Judges: TypeAlias = Callable[[Tables, str, str, str], Sequence[str]]
+"""From stored results, a task, a critic and a table to judges."""
 JUDGE = "the judge"
 """What a statement depends on that one judge confirms and another does not."""
 
@@ -96,41 +99,40 @@ def only_task(table: str = MAIN) -> Callable[[Tables], Sequence[str]]:
     return lambda tables: [one_task(tables, table)]
 
 
-def judges(tables: Tables, task: str, critic: str = "tdq", table: str = MAIN) -> dict[str, str]:
-    """The judges that are asked about a critic, and the prefix of their metrics.
+def judges(tables: Tables, task: str, critic: str = "tdq", table: str = MAIN) -> list[str]:
+    """The judges that are asked about a critic.
 
     The reference, and the first judge that knows the maze's shortest ways.
     """
+    known = _asked((REFERENCE, *MAZE_JUDGES), tables, task, critic, table)
+    return known[: 2 if known[0] == REFERENCE else 1]
+
+
+def _asked(judges: Sequence[str], tables: Tables, task: str, critic: str, table: str) -> list[str]:
+    """Those of some judges whose tau_b of a critic is stored."""
     row = tables.get(table, {}).get("rows", {}).get(task, {}).get(critic, {})
-    found = {"reference": ""} if TAU in row else {}
-    known = [judge for judge in MAZE_JUDGES if f"{judge}/{TAU}" in row]
-    found |= {judge: f"{judge}/" for judge in known[:1]}
+    found = [judge for judge in judges if str(TAU.by(judge)) in row]
     if not found:
         raise NotMeasuredError(f"{table}: {task}/{critic}/{TAU}")
     return found
 
 
-def continuous(tables: Tables, task: str, critic: str = "tdq", table: str = MAIN) -> dict[str, str]:
-    """The judges that limits on tau_b are put to, and the prefix of their metrics.
+def continuous(tables: Tables, task: str, critic: str = "tdq", table: str = MAIN) -> list[str]:
+    """The judges that limits on tau_b are put to.
 
     The reference, and the exact value without rounding to whole steps. Whole steps tie most
     candidates of a pool, which bounds the tau_b of any score far below 1.
     """
-    row = tables.get(table, {}).get("rows", {}).get(task, {}).get(critic, {})
-    known = {"reference": "", CONTINUOUS: f"{CONTINUOUS}/"}
-    found = {judge: prefix for judge, prefix in known.items() if prefix + TAU in row}
-    if not found:
-        raise NotMeasuredError(f"{table}: {task}/{critic}/{TAU}")
-    return found
+    return _asked((REFERENCE, CONTINUOUS), tables, task, critic, table)
 
 
-def judged(metric: str, critics: Sequence[str], by: Judges = judges) -> Numbers:
+def judged(metric: SelectionMetric, critics: Sequence[str], by: Judges = judges) -> Numbers:
     """A metric of several critics under every judge that saw the first of them."""
 
     def of(tables: Tables, task: str) -> Named:
         return {
-            f"{NAMES[critic]} ({judge})": number(tables, MAIN, task, critic, prefix + metric)
-            for judge, prefix in by(tables, task, critics[0], MAIN).items()
+            f"{NAMES[critic]} ({judge})": number(tables, MAIN, task, critic, str(metric.by(judge)))
+            for judge in by(tables, task, critics[0], MAIN)
             for critic in critics
         }
 
@@ -140,13 +142,17 @@ def judged(metric: str, critics: Sequence[str], by: Judges = judges) -> Numbers:
 def unreliable_reference(tables: Tables, tasks: Sequence[str]) -> str:
     """Say so where the reference ensemble did not pass its declared criteria."""
     rows = tables.get(MAIN, {}).get("rows", {}).get(tasks[0], {})
-    if any(row.get(TAU, {}).get("unreliable") for row in rows.values()):
+    if any(row.get(str(TAU), {}).get("unreliable") for row in rows.values()):
         return " The reference ensemble did not pass its criteria here: its numbers decide little."
     return ""
 
 
 def on_included(
-    metric: str, critics: Sequence[str], condition: Condition, words: str, by: Judges = judges
+    metric: SelectionMetric,
+    critics: Sequence[str],
+    condition: Condition,
+    words: str,
+    by: Judges = judges,
 ) -> Criterion:
     """A condition under every judge, on the task of the folder."""
     return Criterion(
@@ -177,8 +183,8 @@ def lead(more: str, fewer: str, table: str = MAIN, by: Judges = judges) -> Numbe
 
     def of(tables: Tables, task: str) -> Named:
         found = {}
-        for judge, prefix in by(tables, task, more, table).items():
-            x, y = (number(tables, table, task, c, prefix + TAU) for c in (more, fewer))
+        for judge in by(tables, task, more, table):
+            x, y = (number(tables, table, task, c, str(TAU.by(judge))) for c in (more, fewer))
             found[judge] = x.minus(y)
         return found
 
@@ -206,7 +212,7 @@ def falls(tables: Tables, task: str) -> Named:
     for variant in ("joint", "separate"):
         with suppress(NotMeasuredError):
             heads = (f"two_head_{variant}", f"two_head_{variant}.f_cos")
-            q_td, f_cos = (number(tables, MAIN, task, head, TAU) for head in heads)
+            q_td, f_cos = (number(tables, MAIN, task, head, str(TAU)) for head in heads)
             found[variant] = q_td.minus(f_cos)
     if not found:
         raise NotMeasuredError(f"{MAIN}: {task}: no variant of two heads")
@@ -229,14 +235,14 @@ def objective_less_function(tables: Tables, task: str) -> Named:
     return found
 
 
-def worst_less_best(metric: str, sign: int) -> Numbers:
+def worst_less_best(metric: SelectionMetric, sign: int) -> Numbers:
     """The worse Bellman cell's lead over the better contrastive cell, by judge."""
 
     def of(tables: Tables, task: str) -> Named:
         found = {}
-        for judge, prefix in judges(tables, task, "raw", SQUARE).items():
+        for judge in judges(tables, task, "raw", SQUARE):
             cells = {
-                c: number(tables, SQUARE, task, c, prefix + metric)
+                c: number(tables, SQUARE, task, c, str(metric.by(judge)))
                 for c in ("raw", "nce_mlp", "td_bilinear", "tdq")
             }
             worst = min((cells["td_bilinear"], cells["tdq"]), key=lambda x: sign * x.mean)
@@ -247,14 +253,14 @@ def worst_less_best(metric: str, sign: int) -> Numbers:
     return Numbers(of)
 
 
-def square(metric: str, name: str) -> tuple[Callable[[Tables, Sequence[str]], str]]:
+def square(metric: SelectionMetric, name: str) -> tuple[Callable[[Tables, Sequence[str]], str]]:
     """The four cells of the 2 x 2, as a remark."""
     critics = ("raw", "nce_mlp", "td_bilinear", "tdq")
 
     def of(tables: Tables, task: str) -> Named:
         return {
-            f"{c} ({judge})": number(tables, SQUARE, task, c, prefix + metric)
-            for judge, prefix in judges(tables, task, "raw", SQUARE).items()
+            f"{c} ({judge})": number(tables, SQUARE, task, c, str(metric.by(judge)))
+            for judge in judges(tables, task, "raw", SQUARE)
             for c in critics
         }
 
@@ -357,7 +363,7 @@ def smaller_margin(tables: Tables, task: str) -> Named:
 
 def seeds_over_gap(tables: Tables, task: str) -> Named:
     """Standard deviation over seeds as a share of TD-Q's lead in tau_b, by contrastive critic."""
-    tdq, *others = each(MAIN, TAU, CRITICS, ALONE).of(tables, task).values()
+    tdq, *others = each(MAIN, str(TAU), CRITICS, ALONE).of(tables, task).values()
     found = {}
     for critic, x in zip(CONTRASTIVE, others, strict=True):
         if len(x.seeds) < 2:
@@ -369,7 +375,7 @@ def seeds_over_gap(tables: Tables, task: str) -> Named:
 
 def change_over_k(tables: Tables, task: str) -> Named:
     """TD-Q's closed-loop success at the largest K less that at K = 1."""
-    one, many = (number(tables, "deployment", task, "tdq", f"closed_loop/K={k}") for k in (1, 64))
+    one, many = (number(tables, "deployment", task, "tdq", closed_loop(k)) for k in (1, 64))
     return {"TD-Q": difference(many, one)}
 
 

@@ -15,7 +15,7 @@ from toptail.io.json_files import read_json
 from toptail.report.text import bracket, join, number
 from toptail_paper.claims.ledger import markdown_table
 from toptail_paper.claims.reported import published
-from toptail_paper.selection.results import judge_name
+from toptail_paper.selection.results import SelectionMetric, judge_name
 from toptail_paper.study.naming import TRIVIAL, scorer_name
 
 STUDY: Final = "selection/pointmaze-medium-navigate-v0"
@@ -50,7 +50,7 @@ def levels() -> str:
 def best_picks() -> str:
     """How often picks are best ones by the exact value, as a sentence and as a table."""
     table, ceiling = rows(STUDY, "fixed-query"), rows(STUDY, "judges")[EXACT]["tau_b_ceiling"]
-    metric, tau = f"{EXACT}/best_pick_{SIZE}", f"{EXACT}/tau_b_{SIZE}"
+    metric, tau = by_exact("best_pick"), by_exact("tau_b")
     named = [name for name in ("tdq", "raw", "cosine", "hybrid", *TRIVIAL) if has(table, name)]
     parts = [f"{percent(table[name][metric], 0)} ({scorer_name(name)})" for name in named]
     lines = [
@@ -86,7 +86,7 @@ def trivial() -> str:
         [
             scorer_name(name),
             *(
-                with_ends(table[name][f"{judge}/{metric}_{SIZE}"], 1, 2)
+                with_ends(table[name][str(SelectionMetric(metric, SIZE, judge))], 1, 2)
                 for judge in judges
                 for metric in ("tau_b", "nregret")
             ),
@@ -95,9 +95,9 @@ def trivial() -> str:
     ]
     head = ["", *(f"{judge_name(j)}: {word}" for j in judges for word in ("τ_b", "regret"))]
     straight = table["straight"]
-    metric = f"{EXACT}/nregret_{SIZE}"
+    metric = by_exact("nregret")
     groups = [
-        f"{number(straight[f'{metric}/{group}']['mean'], 2)} at {group} goals"
+        f"{number(straight[by_exact('nregret', group)]['mean'], 2)} at {group} goals"
         for group in ("near", "medium", "far")
     ]
     sentence = (
@@ -149,7 +149,12 @@ def rows(folder: str, table: str) -> Rows:
 
 def has(table: Rows, name: str) -> bool:
     """Whether best picks of a scorer are stored."""
-    return f"{EXACT}/best_pick_{SIZE}" in table.get(name, {})
+    return by_exact("best_pick") in table.get(name, {})
+
+
+def by_exact(name: str, group: str = "") -> str:
+    """The key of a metric under the exact value."""
+    return str(SelectionMetric(name, SIZE, EXACT, group))
 
 
 def percent(cell: Mapping[str, Any], digits: int = 1) -> str:

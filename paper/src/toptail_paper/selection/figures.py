@@ -12,7 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from toptail.report.figures import NEUTRAL, new_figure
-from toptail_paper.selection.results import SelectionResults, judge_name, selector_name
+from toptail_paper.selection.results import (
+    SelectionResults,
+    closed_loop,
+    closed_loop_ks,
+    judge_name,
+    selector_name,
+)
 from toptail_paper.selection.specs import FIGURES
 from toptail_paper.study.compare import reported
 from toptail_paper.study.figures import (
@@ -41,7 +47,7 @@ def drawings(study: SelectionResults) -> list[Drawing]:
     if rows := study.of_task(LABEL):
         draw = partial(search_error_figure, rows, "normalized regret", selector_name)
         found.append(Drawing.of(FIGURES[FIGURE.name], draw))
-    if any(_ks(row) for row in study.of_task("deployment").values()):
+    if any(closed_loop_ks(row) for row in study.of_task("deployment").values()):
         found.append(Drawing.of(FIGURES["closed_loop"], partial(closed_loop_figure, study)))
     return found
 
@@ -100,13 +106,13 @@ def rollout_figure(study: SelectionResults) -> Figure:
 def closed_loop_figure(study: SelectionResults) -> Figure:
     """Success against K, one line per critic."""
     rows = study.of_task("deployment")
-    scorers = [name for name in in_order(rows) if _ks(rows[name])]
+    scorers = [name for name in in_order(rows) if closed_loop_ks(rows[name])]
     figure = new_figure(9.2, 3.9)
     panel = figure.subplots()
     style = looks(scorers)
     for scorer in scorers:
         _success(panel, study, scorer, style[scorer])
-    k_axis(panel, sorted({k for scorer in scorers for k in _ks(rows[scorer])}))
+    k_axis(panel, sorted({k for scorer in scorers for k in closed_loop_ks(rows[scorer])}))
     panel.yaxis.set_major_formatter(PercentFormatter(1.0))
     panel.set_ylim(-0.03, None)
     panel.set_ylabel("episodes that reach the goal")
@@ -117,17 +123,11 @@ def closed_loop_figure(study: SelectionResults) -> Figure:
 
 def _success(panel: Axes, study: SelectionResults, scorer: str, style: tuple[str, str]) -> None:
     row, (colour, marker) = study.of_task("deployment")[scorer], style
-    ks = _ks(row)
-    cells = [row[f"closed_loop/K={k}"] for k in ks]
+    ks = closed_loop_ks(row)
+    cells = [row[closed_loop(k)] for k in ks]
     panel.plot(ks, [c["mean"] for c in cells], color=colour, marker=marker, linewidth=1.6)
     for k, cell in zip(ks, cells, strict=True):
         interval(panel, cell, k, horizontal=False, colour=colour)
-        paper = reported(study.tables["deployment"], study.task, scorer, f"closed_loop/K={k}")
+        paper = reported(study.tables["deployment"], study.task, scorer, closed_loop(k))
         if paper is not None:
             panel.plot(k, paper, marker, mfc="white", mec=colour, markersize=6)
-
-
-def _ks(row: Mapping[str, Any]) -> list[int]:
-    """The K at which a critic was searched with."""
-    start = "closed_loop/K="
-    return sorted(int(m.removeprefix(start)) for m in row if m.startswith(start))

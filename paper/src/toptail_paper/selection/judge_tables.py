@@ -13,7 +13,7 @@ from toptail.stats import kendall_tau_b, spearman, wilson
 from toptail_paper.selection.files import CRITERIA, REFERENCE
 from toptail_paper.selection.load import NO_SEED, TaskSelection
 from toptail_paper.selection.measure import Resampled, by_query, tau_b_ceiling, value_levels
-from toptail_paper.selection.results import INDEPENDENT
+from toptail_paper.selection.results import INDEPENDENT, JudgeMetric, closed_loop
 from toptail_paper.selection.rollout_data import RANDOM, TRAINING_SEED, agreement
 from toptail_paper.selection.specs import TABLES
 from toptail_paper.study.naming import TRIVIAL, is_circular
@@ -92,7 +92,7 @@ def agreement_cells(data: TaskSelection) -> dict[str, StoredCell]:
     if data.rollouts is None:
         return {}
     return {
-        f"spearman_{where}/{judge}": _one(entry)
+        str(JudgeMetric(f"spearman_{where}", judge)): _one(entry)
         for judge, found in agreement(data.rollouts, data.values).items()
         for where, entry in found.items()
     }
@@ -169,7 +169,7 @@ def _admission_cells(verdict: Mapping[str, Any]) -> dict[str, StoredCell]:
         limits = {name: entry[name] for name in ("threshold", "status", "advice")}
         cells[metric] = _one(entry, **limits)
         for group, numbers in verdict["by_group"].items():
-            cells[f"{metric}/{group}"] = _one(numbers[check])
+            cells[str(JudgeMetric(metric, group=group))] = _one(numbers[check])
     return cells
 
 
@@ -199,8 +199,8 @@ def _agreement_cells(data: TaskSelection, means: Resampled, other: str) -> dict[
     for name, statistic in (("tau_b", kendall_tau_b), ("spearman", spearman)):
         per_query = by_query(statistic(ours, theirs), len(data.trajectory))
         for group, keep in data.slices.items():
-            key = f"{other}/{name}" + (f"/{group}" if group else "")
-            cells[key] = means.cell({NO_SEED: means.mean(per_query, keep)})
+            key = JudgeMetric(name, other, group)
+            cells[str(key)] = means.cell({NO_SEED: means.mean(per_query, keep)})
     return cells
 
 
@@ -211,9 +211,9 @@ def _rollout_row(data: TaskSelection, deltas: Mapping[str, StoredCell]) -> dict[
     for name, delta in deltas.items():
         # One trajectory alone has no interval: nothing is known, which is never a pass.
         widths[name] = np.inf if delta["half_width"] is None else delta["half_width"]
-        row[f"half_width/{name}"] = cell({NO_SEED: widths[name]})
+        row[str(JudgeMetric("half_width", name))] = cell({NO_SEED: widths[name]})
         if delta["variance_ratio"] is not None:
-            row[f"variance_ratio/{name}"] = cell({NO_SEED: delta["variance_ratio"]})
+            row[str(JudgeMetric("variance_ratio", name))] = cell({NO_SEED: delta["variance_ratio"]})
     deciding = [name for name in widths if name not in TRIVIAL] or list(widths)
     widest, e_min = max(deciding, key=lambda name: widths[name]), data.declared["e_min"]
     powered, alike = widths[widest] < e_min, data.rollouts is not None and data.rollouts.alike == 1
@@ -247,7 +247,7 @@ def deployment_table(data: TaskSelection) -> dict[str, Any] | None:
         add(critic, "actor_success", seeds)
     for critic, seeds in _critics(data, "closed_loop").items():
         for k in next(iter(seeds.values()))["k"]:
-            add(critic, f"closed_loop/K={k}", {s: entry["k"][k] for s, entry in seeds.items()})
+            add(critic, closed_loop(k), {s: entry["k"][k] for s, entry in seeds.items()})
     for critic, seeds in _critics(data, "spread").items():
         for kind, metric in (("range", "score_spread"), ("deviation", "score_deviation")):
             for group in next(iter(seeds.values()))["spread"]:

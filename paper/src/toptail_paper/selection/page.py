@@ -8,7 +8,12 @@ from typing import Any, Final
 from toptail.lab.critics.registry import MAIN
 from toptail.lab.judges.point import EXACT
 from toptail.report.text import bracket, join, number, plural, signed
-from toptail_paper.selection.results import SelectionResults, judge_name
+from toptail_paper.selection.results import (
+    SelectionResults,
+    closed_loop,
+    closed_loop_ks,
+    judge_name,
+)
 from toptail_paper.selection.show import circular_words, excluded_words
 from toptail_paper.study.naming import IDEALS, critic_of, scorer_name
 from toptail_paper.study.page import Texts, recorded
@@ -20,7 +25,6 @@ _LEAD: Final = (
     "or not at all, say what the pick is worth."
 )
 
-_LOOP: Final = "closed_loop/K="
 """How the metrics of the closed loop begin."""
 
 _DECIDING: Final = (
@@ -65,7 +69,7 @@ def _summarized(study: SelectionResults) -> list[str]:
 
 def _order_sentence(study: SelectionResults, judge: str) -> str:
     rows = study.of_task("fixed-query")
-    tau, regret = (f"{study.prefix(judge)}{m}_{study.size}" for m in ("tau_b", "nregret"))
+    tau, regret = (study.metric(name, judge) for name in ("tau_b", "nregret"))
     parts = [
         f"{scorer_name(name)} {number(rows[name][tau]['mean'])}"
         f"{'†' if rows[name][tau].get('circular') else ''} "
@@ -84,7 +88,7 @@ def _order_sentence(study: SelectionResults, judge: str) -> str:
 def _best_sentence(study: SelectionResults) -> str:
     """How often picks are best ones, by the exact value or else by the first judge."""
     judge = EXACT if EXACT in study.judges else study.judges[0]
-    rows, metric = study.of_task("fixed-query"), f"{study.prefix(judge)}best_pick_{study.size}"
+    rows, metric = study.of_task("fixed-query"), study.metric("best_pick", judge)
     parts = [
         f"{number(100 * rows[name][metric]['mean'], 0)} % ({scorer_name(name)})"
         for name in _summarized(study)
@@ -97,11 +101,12 @@ def _best_sentence(study: SelectionResults) -> str:
 
 def _worse_sentence(study: SelectionResults, judge: str) -> str:
     """Name the scorers that order candidates worse than at random in a distance group."""
-    rows, start = study.of_task("fixed-query"), f"{study.prefix(judge)}tau_b_{study.size}/"
+    rows = study.of_task("fixed-query")
+    keys = {group: study.metric("tau_b", judge, group) for group in study.groups}
     verdicts = study.audits.get(judge, {}).get("scorers", {})
     parts = []
     for name in study.scorers:
-        cells = {m.removeprefix(start): c for m, c in rows[name].items() if m.startswith(start)}
+        cells = {group: rows[name][key] for group, key in keys.items() if key in rows[name]}
         worse = [
             f"{group} goals (τ_b {signed(cell['mean'])} {bracket(cell['low'], cell['high'])})"
             for group, cell in cells.items()
@@ -129,7 +134,7 @@ def _followed_sentence(study: SelectionResults) -> str:
     }
     parts = []
     for name, row in study.of_task("deployment").items():
-        loop = {int(m.partition("=")[2]): c for m, c in row.items() if m.startswith(_LOOP)}
+        loop = {k: row[closed_loop(k)] for k in closed_loop_ks(row)}
         if name in safe and loop and loop[max(loop)]["high"] < loop[min(loop)]["low"]:
             first, last = (number(100 * loop[k]["mean"], 0) for k in (min(loop), max(loop)))
             parts.append(

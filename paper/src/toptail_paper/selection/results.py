@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,8 +58,54 @@ class SelectionMetric:
     """The distance group that it is over; all queries where empty."""
 
     def __str__(self) -> str:
-        judge = "" if self.judge == REFERENCE else f"{self.judge}/"
-        return f"{judge}{self.name}_{self.k}" + (f"/{self.group}" if self.group else "")
+        judge = "" if self.judge == REFERENCE else self.judge
+        return "/".join(filter(None, (judge, f"{self.name}_{self.k}", self.group)))
+
+    def by(self, judge: str) -> SelectionMetric:
+        """The same under another judge."""
+        return replace(self, judge=judge)
+
+
+@dataclass(frozen=True)
+class JudgeMetric:
+    """A metric of the table ``judges``; its text is the key of the stored cell."""
+
+    name: str
+    """What is measured, such as ``spearman`` or ``half_width``."""
+    about: str = ""
+    """The other judge or the selector that it is about."""
+    group: str = ""
+    """The distance group that it is over; all queries where empty."""
+
+    def __str__(self) -> str:
+        first = (self.about, self.name) if self.name in AGREEMENT else (self.name, self.about)
+        return "/".join(filter(None, (*first, self.group)))
+
+    @staticmethod
+    def parse(text: str) -> JudgeMetric:
+        """The metric that a stored key is the text of."""
+        first, _, rest = text.partition("/")
+        second, _, group = rest.partition("/")
+        if second in AGREEMENT:
+            return JudgeMetric(second, first, group)
+        grouped = first in ("resolvability", *AGREEMENT)
+        return JudgeMetric(first, group=second) if grouped else JudgeMetric(first, second)
+
+
+AGREEMENT: Final = ("tau_b", "spearman")
+"""How two judges, or the members of one, agree within pools."""
+
+_LOOP: Final = "closed_loop/K="
+
+
+def closed_loop(k: int | str) -> str:
+    """The metric of the table ``deployment`` that is success with the best of K at every step."""
+    return f"{_LOOP}{k}"
+
+
+def closed_loop_ks(row: Mapping[str, Any]) -> list[int]:
+    """The K at which a critic was searched with at every step."""
+    return sorted(int(m.removeprefix(_LOOP)) for m in row if m.startswith(_LOOP))
 
 
 @dataclass(frozen=True)
@@ -105,9 +151,14 @@ class SelectionResults(StudyResults):
         found: Mapping[str, Any] = self.scale.get("candidates", {})
         return found
 
-    def prefix(self, judge: str) -> str:
-        """How the keys of a judge's metrics begin; see `SelectionMetric`."""
-        return "" if judge == REFERENCE else f"{judge}/"
+    def metric(self, name: str, judge: str = REFERENCE, group: str = "") -> str:
+        """The key of a metric of the table ``fixed-query`` at the largest K."""
+        return str(SelectionMetric(name, self.size, judge, group))
+
+    @property
+    def groups(self) -> list[str]:
+        """The distance groups, nearest first."""
+        return list(self.declared.get("groups", ("near", "medium", "far")))
 
 
 def read_selection_results(folder: str | Path) -> SelectionResults:

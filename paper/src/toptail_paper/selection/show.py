@@ -9,12 +9,18 @@ from toptail.lab.critics.registry import MAIN
 from toptail.report.page import Sheet
 from toptail.report.table import Cell, Column, Table
 from toptail.report.text import MISSING_SHORT, bracket, join, k_word, number, signed
-from toptail_paper.selection.results import INDEPENDENT, SelectionResults, judge_name, selector_name
+from toptail_paper.selection.results import (
+    AGREEMENT,
+    INDEPENDENT,
+    JudgeMetric,
+    SelectionResults,
+    judge_name,
+    selector_name,
+)
 from toptail_paper.study.compare import MARKS, Comparison, beside, comparisons, with_spread
 from toptail_paper.study.naming import in_order, is_circular, scorer_name
 
 CRITIC: Final = Column("Critic", "name")
-GROUPS: Final = ("near", "medium", "far")
 PASSED: Final = {"admitted": True}
 """A judge without criteria counts as admitted."""
 FAILED: Final = " (not admitted)"
@@ -22,7 +28,7 @@ FAILED: Final = " (not admitted)"
 
 def circular_words(study: SelectionResults) -> str:
     """Name the scorers whose reference-judged numbers are partly built in."""
-    rows, metric = study.of_task("fixed-query"), f"tau_b_{study.size}"
+    rows, metric = study.of_task("fixed-query"), study.metric("tau_b")
     names = [scorer_name(n) for n in study.scorers if rows[n].get(metric, {}).get("circular")]
     if not names:
         return ""
@@ -62,12 +68,12 @@ def group_sheets(study: SelectionResults) -> list[Sheet]:
 
 
 def _group_table(study: SelectionResults, judge: str) -> Table:
-    rows, size, prefix = study.of_task("fixed-query"), study.size, study.prefix(judge)
+    rows = study.of_task("fixed-query")
     bounds = study.declared.get("groups", {})
     shown = [
-        (f"{prefix}{metric}_{size}/{group}", f"{heading}, {group}")
+        (study.metric(metric, judge, group), f"{heading}, {group}")
         for metric, heading in (("tau_b", "τ_b"), ("nregret", "Regret"))
-        for group in bounds or GROUPS
+        for group in study.groups
     ]
     lines = [
         (Cell(scorer_name(name)), *(beside(rows[name].get(m), None, 2) for m, _ in shown))
@@ -82,14 +88,15 @@ def _group_table(study: SelectionResults, judge: str) -> Table:
 
 def square_tables(study: SelectionResults) -> list[Table]:
     """The 2 x 2 of objective and function class."""
-    stored, rows, size = study.tables["function-class"], study.of_task("function-class"), study.size
+    stored, rows = study.tables["function-class"], study.of_task("function-class")
     pairs = {(c.critic, c.metric): c for c in comparisons(stored)}
     lines = []
     for judge in study.judges:
         for objective, title in (("contrastive", "Contrastive"), ("td", "TD / Bellman")):
             head = Cell(title, judge_name(judge))
             names = [stored["layout"][objective][kind] for kind in ("bilinear", "mlp")]
-            cells = [_square(rows.get(n, {}), pairs, n, study.prefix(judge), size) for n in names]
+            metrics = [study.metric(name, judge) for name in ("tau_b", "nregret")]
+            cells = [_square(rows.get(n, {}), pairs, n, metrics) for n in names]
             lines.append((head, *cells))
     columns = (Column("Objective", "name"), Column("Bilinear scalar"), Column("Joint-input MLP"))
     caption = "τ_b and, in brackets, normalized regret; mean ± standard deviation over seeds."
@@ -101,10 +108,8 @@ def _square(
     row: Mapping[str, Any],
     pairs: Mapping[tuple[str, str], Comparison],
     name: str,
-    prefix: str,
-    size: int,
+    metrics: list[str],
 ) -> Cell:
-    metrics = [f"{prefix}{m}_{size}" for m in ("tau_b", "nregret")]
     if any(m not in row for m in metrics):
         return Cell(MISSING_SHORT, name)
     tau, regret = (row[m] for m in metrics)
@@ -223,7 +228,7 @@ def excluded_words(study: SelectionResults) -> str:
 def _judge_cells(metric: str, cell: Mapping[str, Any]) -> tuple[Cell, Cell, Cell]:
     """Number, declared threshold and status."""
     decimals = {"resolvability": 3, "queries": 0, "variance_ratio": 1, "largest_half_width": 4}
-    digits = decimals.get(metric.partition("/")[0], 2)
+    digits = decimals.get(JudgeMetric.parse(metric).name, 2)
     value = number(cell["mean"], digits, MISSING_SHORT)
     measured = Cell(value, bracket(cell.get("low"), cell.get("high"), digits))
     if "threshold" not in cell:
@@ -236,34 +241,35 @@ def _judge_cells(metric: str, cell: Mapping[str, Any]) -> tuple[Cell, Cell, Cell
 
 def _place(metric: str, cell: Mapping[str, Any]) -> tuple[bool, bool]:
     """Sort key: what decides about admission, then the rest of the judge's own consistency."""
-    return "threshold" not in cell, metric.partition("/")[0] not in _ORDER
+    known = JudgeMetric.parse(metric)
+    return "threshold" not in cell, bool(known.about) or known.name not in _ORDER
 
 
-def _judge_words(metric: str, study: SelectionResults) -> str | None:
+def _judge_words(text: str, study: SelectionResults) -> str | None:
     """A metric of a judge in words; None for metrics that the page does not show."""
-    name, _, rest = metric.partition("/")
-    group = study.declared.get("prespecified_group", "")
-    words = {
-        "resolvability": f"pools resolved, {rest or f'{group}: the prespecified group'}",
-        "spearman": f"members' agreement within pools (Spearman){f', {rest}' if rest else ''}",
+    metric, prespecified = JudgeMetric.parse(text), study.declared.get("prespecified_group", "")
+    name, about, group = metric.name, metric.about, metric.group
+    if about and name in AGREEMENT:
+        measure = {"tau_b": "τ_b", "spearman": "Spearman"}[name]
+        words = f"agreement with {judge_name(about).lower()} within pools ({measure})"
+        return words if about in study.judges and not group else None
+    if name == "resolvability" and group and group == prespecified:
+        return None  # the prespecified group is there already
+    if name == "variance_ratio" and about not in _PAIRED:
+        return None
+    return {
+        "resolvability": f"pools resolved, {group or f'{prespecified}: the prespecified group'}",
+        "spearman": f"members' agreement within pools (Spearman){f', {group}' if group else ''}",
         "support_value_correlation": "value and nearness to the data's actions (Spearman)",
         "largest_half_width": f"widest half-width of a selector's gain{_widest(study)}",
         "queries": "queries rolled out",
         "alike": "share of these queries in which every rollout returned the same",
         "random_return": "mean return of the random candidates",
-        "variance_ratio": f"variance of {selector_name(rest)}'s gain without common random "
+        "variance_ratio": f"variance of {selector_name(about)}'s gain without common random "
         "numbers over that with them",
-        "spearman_within": f"{_return_words(rest)}, within queries (Spearman)",
-        "spearman_across": f"{_return_words(rest)}, across queries (Spearman)",
-    }
-    if metric == f"resolvability/{group}":
-        return None  # the prespecified group is there already
-    if name in study.judges and rest in ("tau_b", "spearman"):
-        measure = {"tau_b": "τ_b", "spearman": "Spearman"}[rest]
-        return f"agreement with {judge_name(name).lower()} within pools ({measure})"
-    if name == "variance_ratio" and rest not in _PAIRED:
-        return None
-    return words.get(name)
+        "spearman_within": f"{_return_words(about)}, within queries (Spearman)",
+        "spearman_across": f"{_return_words(about)}, across queries (Spearman)",
+    }.get(name)
 
 
 def _widest(study: SelectionResults) -> str:
