@@ -79,3 +79,13 @@ def test_a_placeholder_that_names_nothing_is_refused(
     monkeypatch.setattr(module, "template", lambda: f"{{{{{placeholder}}}}}")
     with pytest.raises(InputError, match="names nothing stored"):
         report()
+
+
+def test_every_link_leads_to_a_heading_that_is_there(made: str) -> None:
+    for name, place in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", made):
+        page = REPORT.parent / name if name else REPORT
+        assert page.exists(), name
+        if place:
+            headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+            known = [re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings]
+            assert place in known, f"{name}#{place}"
