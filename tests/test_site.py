@@ -39,8 +39,9 @@ def test_the_reference_has_every_field_of_a_schema(name: Literal["audit", "choic
     page = reference.fields(name)
     for part, content in schema(name)["$defs"].items():
         assert f"\n## {part}\n" in page
-        for field in content.get("properties", {}):
+        for field, inside in content.get("properties", {}).items():
             assert f"| `{field}` |" in page
+            assert inside["description"]
 
 
 def test_a_page_that_prints_something_else_is_refused(tmp_path: Path) -> None:

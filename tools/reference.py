@@ -32,7 +32,7 @@ def python() -> str:
     """The page of the Python API, which mkdocstrings fills from docstrings."""
     classes = [n for n in toptail.__all__ if n not in (*FUNCTIONS, "__version__")]
     parts = ["# Python", "Everything that `import toptail` exports.", "## Functions"]
-    parts += [f"::: toptail.{name}" for name in FUNCTIONS]
+    parts += [f"::: {getattr(toptail, name).__module__}.{name}" for name in FUNCTIONS]
     parts += ["## Arguments and results"]
     parts += [f"::: {getattr(toptail, name).__module__}.{name}" for name in classes]
     return "\n\n".join(parts) + "\n"
@@ -68,7 +68,7 @@ def fields(name: Literal["audit", "choice"]) -> str:
     whole = schema(name)
     parts = [f"# {name}.json", whole["description"]]
     parts += ["`toptail.results.schema" + f'("{name}")` returns the JSON Schema of this page.']
-    for part, content in whole["$defs"].items():
+    for part, content in reversed(whole["$defs"].items()):  # the whole file first
         rows = _rows(content, "", set(content.get("required", [])))
         table = "\n".join(
             f"| `{field}` | {kind} | {'yes' if always else ''} | {text} |"
@@ -77,7 +77,9 @@ def fields(name: Literal["audit", "choice"]) -> str:
         parts += [f"## {part}", content.get("description", "")]
         also = [_kind(each) for each in content.get("allOf", []) if "$ref" in each]
         parts += [f"All fields of {', '.join(also)}, and:"] * bool(also)
-        parts += [f"| field | content | always there | |\n|---|---|---|---|\n{table}"] * bool(table)
+        parts += [
+            f"| field | content | always there | meaning |\n|---|---|---|---|\n{table}"
+        ] * bool(table)
         parts += [] if table else [f"Content: {_kind(content)}."]
     return "\n\n".join(filter(None, parts)) + "\n"
 

@@ -70,3 +70,8 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: object) -> st
         markdown = f"{title}\n\n[Download this page as a notebook]({book.name})\n{rest}"
     blocks = re.split(r"(^```.*?^```|^~~~.*?^~~~)", markdown, flags=re.DOTALL | re.MULTILINE)
     return "".join(text if i % 2 else LINK.sub(led, text) for i, text in enumerate(blocks))
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Leave out Sphinx's roles, which docstrings have and mkdocstrings does not read."""
+    return re.sub(r":(?:class|func|meth|mod|data|attr):(?=<code>|<a )", "", html)
