@@ -11,7 +11,6 @@ import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,6 +21,7 @@ from toptail.io.files import entries, sha256
 from toptail.jobs.workers import deaf_to_interrupts, worker_pool
 from toptail.lab.training.runs import digest
 from toptail.progress import Tick, no_tick
+from toptail.provenance import installed
 from toptail.stats.resample import Estimate
 from toptail_paper.semantics.config import ORACLE, Beside, SemanticsConfig
 from toptail_paper.semantics.load import TaskScores, readout_of
@@ -165,7 +165,7 @@ def code_hash() -> str:
     sources = [path for folder in folders for path in entries(folder, "**/*.py")]
     return digest(
         {"/".join(path.parts[-3:]): sha256(path) for path in sources}
-        | {name: version(name) for name in PACKAGES}
+        | {name: installed(name) for name in PACKAGES}
         | {"python": platform.python_version()}
     )
 

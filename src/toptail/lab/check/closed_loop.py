@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -36,6 +35,7 @@ from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.pools import JudgedPicks
 from toptail.pools.columns import group_seeds
+from toptail.provenance import installed
 from toptail.stats import bootstrap_sums, cluster_sums, percentile_interval
 
 GYMNASIUM, OGBENCH = "gymnasium", "ogbench"
@@ -125,7 +125,7 @@ def _environment(name: str, make: BatchMaker, file: Path | None = None) -> TaskE
 def maze_environment(task: str) -> TaskEnvironment:
     """The maze of an OGBench data set; records name the simulator's versions."""
     name = parse_name(task)
-    versions = {package: version(package) for package in ("mujoco", "ogbench")}
+    versions = {package: installed(package) for package in ("mujoco", "ogbench")}
     make = cache(_ogbench(name))
     return TaskEnvironment(name.environment, make, goals=True, origin={"versions": versions})
 

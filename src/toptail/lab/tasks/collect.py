@@ -7,7 +7,6 @@ from concurrent.futures import as_completed
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,7 +31,7 @@ from toptail.lab.tasks.files import read_record, record_path, save_file, split_p
 from toptail.lab.tasks.names import Recipe, Split, TaskName, parse_name, published_recipe
 from toptail.lab.tasks.simulator import load_module
 from toptail.lab.tasks.trajectories import Trajectories
-from toptail.provenance import commit
+from toptail.provenance import commit, installed
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished episodes, and of all episodes."""
@@ -218,7 +217,7 @@ def _origin(collection: Collection) -> dict[str, Any]:
         "seed": collection.seed,
         "noise": _recipe(collection.task).noise,
         "expert": None if expert is None else expert.describe(),
-        "versions": {name: version(name) for name in ("mujoco", "ogbench", "numpy")},
+        "versions": {name: installed(name) for name in ("mujoco", "ogbench", "numpy")},
     }
 
 

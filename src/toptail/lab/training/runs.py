@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, overload
@@ -27,6 +26,7 @@ from toptail.errors import InputError, refusing
 from toptail.io.files import entries, sha256
 from toptail.io.json_files import read_object, write_json
 from toptail.io.locks import is_locked, locked
+from toptail.provenance import installed
 
 if TYPE_CHECKING:
     from toptail.lab.critics.base import TrainedCritic
@@ -102,7 +102,7 @@ def differences(a: Mapping[str, Any], b: Mapping[str, Any], prefix: str = "") ->
 
 def versions() -> dict[str, str]:
     """Installed versions of Python and of `PACKAGES`."""
-    return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+    return {"python": platform.python_version()} | {name: installed(name) for name in PACKAGES}
 
 
 def machine() -> str:

@@ -1,0 +1,48 @@
+"""What is kept of a finished ``toptail-paper all``."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+
+KEEP = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "keep_results.py"))["keep"]
+TASK = "antmaze-medium-navigate-v0"
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """A finished task, with one run, its data, and large files."""
+    out = tmp_path / "out"
+    study = out / "selection" / TASK
+    files = {
+        study / "config.json": {"study": "selection"},
+        study / "record.json": {"command": f"toptail-paper study --out {out}/selection"},
+        study / "tables" / "fixed-query.json": {"rows": {}},
+        study / "audit_rollouts" / "audit.json": {"kind": "picks"},
+        out / "runs" / TASK / "raw" / "seed-42" / "record.json": {"seed": 42},
+        out / "data" / f"{TASK}.npz.json": {"goals_per_episode": [1, 2], "file": f"{out}/data/x"},
+    }
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+    for name in ("pools.npz", "scores/raw@42.npz", "report.html", "queries.npz"):
+        (study / name).parent.mkdir(exist_ok=True)
+        (study / name).write_bytes(b"x")
+    return out
+
+
+def test_tables_and_records_are_kept_and_large_files_are_not(out: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    folder = results / "selection" / TASK
+    kept = {path.relative_to(folder).as_posix() for path in KEEP(out, results)}
+    assert kept == {
+        *("config.json", "record.json", "queries.npz", "runs.json", "data.json"),
+        *("tables/fixed-query.json", "audit_rollouts/audit.json"),
+    }
+    assert json.loads((folder / "runs.json").read_text()) == {f"{TASK}/raw/seed-42": {"seed": 42}}
+    data = json.loads((folder / "data.json").read_text())
+    assert data == {TASK: {"train": {"goals_per_episode": 1.5, "file": "data/x"}}}
+    assert all(str(tmp_path) not in path.read_text() for path in folder.rglob("*.json"))
