@@ -71,6 +71,7 @@ ENCODERS = 2 * (network_size(_S + _A, 8) + network_size(_G, 8))
 HEADS = 2 * network_size(16, 1)
 
 EMBEDDED = frozenset({"f_raw", "f_cos", "phi_norm"})
+OF_RAW = EMBEDDED | {"f_raw_min", "f_raw_lcb"}
 WITH_HEADS = EMBEDDED | {"q_td", "q_hybrid"}
 
 
@@ -82,6 +83,12 @@ def embedded(params: slow.Tree, s: Any, a: Any, g: Any) -> dict[str, Any]:
         "f_cos": slow.cosines(phi, psi).mean(0),
         "phi_norm": np.sqrt((phi**2).sum(axis=-1)).mean(0),
     }
+
+
+def raw(params: slow.Tree, s: Any, a: Any, g: Any) -> dict[str, Any]:
+    """The scalars of the embeddings, and the copies' inner products."""
+    phi, psi = slow.embed(params, SLOW, s, a, g)
+    return embedded(params, s, a, g) | of_members("f_raw", (phi * psi).sum(axis=-1))
 
 
 def with_heads(params: slow.Tree, s: Any, a: Any, g: Any) -> dict[str, Any]:
@@ -131,7 +138,7 @@ SUBJECTS = (*CRITICS, *EXAMPLES)
 
 _LISTED: Mapping[str, Facts] = {
     "tdq": Facts(TD, "q", 2 * Q + V, slow.tdq, tdq, target=True),
-    "raw": Facts(LN2, "f_raw", ENCODERS, slow.raw, embedded, EMBEDDED, embeds=True),
+    "raw": Facts(LN2, "f_raw", ENCODERS, slow.raw, raw, OF_RAW, embeds=True),
     "cosine": Facts(LN2, "f_cos", ENCODERS, slow.cosine, embedded, EMBEDDED, embeds=True),
     "hybrid": Facts(
         BOTH, "f_cos", ENCODERS + HEADS + V, slow.hybrid, with_heads, WITH_HEADS, True, True

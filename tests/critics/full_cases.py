@@ -41,6 +41,7 @@ def make(name: str, **changes: Any) -> Critic:
         "gamma": SLOW.gamma,
         "expectile": SLOW.expectile,
         "tau": TAU,
+        "group": SLOW.group,
     }
     if name in EXAMPLES:
         return with_settings(class_of(name)(), settings | changes)
@@ -156,5 +157,12 @@ def flat(tree: Any) -> np.ndarray[Any, Any]:
 
 def target_source(name: str, params: Params) -> Params:
     """The trained tree that a critic's target network follows."""
+    if name == "spectral":  # one step of power iteration, from ones
+        kernels = {key: np.asarray(x) for key, x in params.items() if key.startswith("kernel")}
+        moved = {key: [w.T @ (w @ np.ones(w.shape[1])) for w in x] for key, x in kernels.items()}
+        return {
+            key.replace("kernel", "vector"): [v / np.linalg.norm(v) for v in x]
+            for key, x in moved.items()
+        }
     own = params["value"] if name == "two_head_separate" else params
     return {key: own[key] for key in params["target"]}

@@ -51,6 +51,7 @@ class Settings:
     gamma: float = 0.97
     expectile: float = 0.8
     beta: float = 1.0
+    group: int = 4
 
 
 # Networks ----------------------------------------------------------------------------------

@@ -1,12 +1,13 @@
-"""The conservative example: a loss that samples, checked with the numbers that it drew."""
+"""Conservative TD-Q: a loss that samples, checked with the numbers that it drew."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tests.critics import slow_full as slow
-from tests.critics.examples.conservative import Conservative, random_actions
 from tests.critics.facts import Facts, Q, V, tdq
+from toptail.lab.critics.conservative import Conservative
+from toptail.lab.critics.losses import uniform_actions
 
 
 def slow_loss(
@@ -14,7 +15,9 @@ def slow_loss(
 ) -> slow.Scalars:
     """TD-Q's loss, and the penalty row by row with the actions that the key gives."""
     td = slow.tdq(params, frozen, rows, set_)
-    drawn = np.asarray(random_actions(rows.key, Conservative.drawn, rows.actions.shape), np.float64)
+    like = rows.actions.astype(np.float32)
+    drawn = np.asarray(uniform_actions(rows.key, Conservative.drawn, like), np.float64)
+    assert np.abs(drawn).max() <= 1
     own = slow.joint(params, set_, rows.states, rows.actions, rows.value_goals)[..., 0]
     others = [
         slow.joint(params, set_, rows.states, actions, rows.value_goals)[..., 0]

@@ -1,18 +1,25 @@
-"""The ranking example: a further column of the batch, drawn from the rows of the data set."""
+"""The example of a critic that a user adds: it is found, and draws a further column."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import jax
 import numpy as np
 
 from tests.critics import slow_full as slow
+from tests.critics.examples import example_entry, registered
 from tests.critics.examples.ranked import Ranked
 from tests.critics.facts import LN2, Facts, Q, of_members
 from tests.critics.full_cases import SLOW, make
-from tests.training.toy import toy_data, toy_dataset
+from tests.training.toy import toy_config, toy_data, toy_dataset
 from toptail.lab.critics.base import Batch, Info, Params, column
+from toptail.lab.critics.registry import CRITICS, names
+from toptail.lab.critics.registry import entry as entry_of
+from toptail.lab.scorers.runs import of_runs
 from toptail.lab.training.data import GoalSampling
 from toptail.lab.training.loop import TrainConfig, init_state, train_step
+from toptail.lab.training.session import train_runs
 
 
 def slow_loss(
@@ -72,3 +79,16 @@ def test_the_key_of_a_further_column_is_not_that_of_the_batch() -> None:
     batch = plain.sample(key, data, 64)
     _, found = jax.jit(lambda s: train_step(config, s, data))(state)
     np.testing.assert_array_equal(found["rows"], column(batch, "rows"))
+
+
+def test_a_new_critic_is_trained_scored_and_named(tmp_path: Path) -> None:
+    assert "ranked" not in CRITICS
+    with registered("ranked") as entry:
+        assert entry == example_entry("ranked")
+        assert "ranked" in names("other")
+        assert entry_of("ranked[hidden=8]") is entry
+        (run,) = train_runs(toy_config(critic="ranked"), toy_data(), [42], tmp_path)
+        assert run.state == "finished"
+        (scorer,) = of_runs(tmp_path / "walks", ["ranked"], (42,), "walks")
+        assert scorer.column == "ranked@42"
+    assert "ranked" not in CRITICS

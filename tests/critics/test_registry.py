@@ -53,9 +53,9 @@ def test_every_readout_of_every_critic_is_classified(name: str) -> None:
 
 def test_the_check_finds_what_is_missing() -> None:
     assert faults(CRITICS["tdq"], load("raw")) == [
-        *("deployed is f_raw", "f_raw is unclassified", "f_cos is unclassified"),
-        *("phi_norm is unclassified", "q is no readout", "q_min is no readout"),
-        *("q_lcb is no readout", "feature_norm is no readout"),
+        "deployed is f_raw",
+        *(f"{name} is unclassified" for name in load("raw")().readouts()),
+        *(f"{each.name} is no readout" for each in CRITICS["tdq"].readouts),
     ]
 
 

@@ -1,7 +1,6 @@
-"""Critics of other kinds than the registry's, each one file: the contract must hold for them, too.
+"""A critic as a user adds one, in one file: the contract must hold for it, too.
 
-`quasimetric` has another network and a loss with kinks, `conservative` a loss that samples,
-`ranked` a further column of the batch.
+`ranked` draws a further column of the batch.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from toptail.lab.critics import registry
 from toptail.lab.critics.base import Critic
 from toptail.lab.critics.registry import CRITICS, Entry, load, read_entry
 
-EXAMPLES: Final = ("quasimetric", "conservative", "ranked")
+EXAMPLES: Final = ("ranked",)
 
 
 def example_entry(name: str) -> Entry:

@@ -120,3 +120,8 @@ def squared_td_error(q: jax.Array, target: jax.Array) -> tuple[jax.Array, Info]:
     error = q - jax.lax.stop_gradient(target)
     loss = jnp.mean(error * error)
     return loss, {"td_rmse": jnp.sqrt(loss)}
+
+
+def uniform_actions(key: jax.Array, drawn: int, actions: jax.Array) -> jax.Array:
+    """Actions [drawn, B, a], uniform in the box ±1, for each of the actions [B, a]."""
+    return jax.random.uniform(key, (drawn, *actions.shape), minval=-1.0, maxval=1.0)
