@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 
 from tests.critics import slow_full as slow
@@ -15,7 +16,7 @@ def slow_loss(
 ) -> slow.Scalars:
     """The raw critic's loss, and each drawn action's cross-entropy with the label 0."""
     own = slow.raw(params, frozen, rows, set_)
-    like = rows.actions.astype(np.float32)
+    like = jnp.asarray(rows.actions, jnp.float32)
     logits = []
     for actions in np.asarray(uniform_actions(rows.key, ActionNegatives.drawn, like), np.float64):
         phi, psi = slow.embed(params, set_, rows.states, actions, rows.goals)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 
 from tests.critics import slow_full as slow
@@ -15,7 +16,7 @@ def slow_loss(
 ) -> slow.Scalars:
     """TD-Q's loss, and the penalty row by row with the actions that the key gives."""
     td = slow.tdq(params, frozen, rows, set_)
-    like = rows.actions.astype(np.float32)
+    like = jnp.asarray(rows.actions, jnp.float32)
     drawn = np.asarray(uniform_actions(rows.key, Conservative.drawn, like), np.float64)
     assert np.abs(drawn).max() <= 1
     own = slow.joint(params, set_, rows.states, rows.actions, rows.value_goals)[..., 0]
