@@ -15,8 +15,8 @@ from toptail.errors import InputError
 from toptail_paper.claims import annotate
 from toptail_paper.commands.study_controlled import StudyControlled
 from toptail_paper.controlled.figures import drawings
-from toptail_paper.controlled.reasons import reason
 from toptail_paper.controlled.results import read_controlled
+from toptail_paper.controlled.show import reason
 from toptail_paper.controlled.specs import TABLES, differences
 from toptail_paper.controlled.study import STUDY
 from toptail_paper.study.compare import Comparison, comparisons

@@ -12,7 +12,7 @@ from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion import DiffusionPolicy
 from toptail.lab.training.data import GoalSampling, device_data
 from toptail.lab.training.loop import TrainConfig, make_train
-from toptail_paper.semantics.behaviour_loss import RowErrors, held_out_loss, loss_gap
+from toptail_paper.semantics.draws import RowErrors, held_out_loss, loss_gap
 
 
 def test_held_out_loss_is_the_training_loss_of_the_average() -> None:

@@ -21,9 +21,8 @@ from toptail.lab.proposals.diffusion import DiffusionRun, load_policy
 from toptail.lab.scorers.base import Score
 from toptail.lab.tasks.files import save_file
 from toptail.lab.training.data import GoalSampling, device_data
-from toptail_paper.semantics.behaviour_loss import LossGap, held_out_loss
 from toptail_paper.semantics.config import VALUES
-from toptail_paper.semantics.draws import _LOSS
+from toptail_paper.semantics.draws import _LOSS, LossGap, held_out_loss
 from toptail_paper.semantics.load import TaskScores, read_task, read_tasks
 from toptail_paper.semantics.scoring import _Shown, evaluate, run_scorers, score_tasks
 from toptail_paper.study.store import RunFolder, Stored

@@ -84,7 +84,6 @@ def _lookup(metric: str) -> Lookup:
 
 
 def main(metric: str, critics: Sequence[str], table: str = "toy-support") -> Numbers:
-    """A metric of the main table, by critic."""
     return each(table, metric, critics, ALONE, lookup=_lookup(metric))
 
 

@@ -290,7 +290,6 @@ def one_training(tables: Tables, tasks: Sequence[str]) -> str:
 
 
 def lower_ends(numbers: Numbers) -> Numbers:
-    """The lower ends of the intervals."""
 
     def of(tables: Tables, task: str) -> Named:
         return {name: Number(x.low) for name, x in numbers.of(tables, task).items()}

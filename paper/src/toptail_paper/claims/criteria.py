@@ -57,7 +57,6 @@ class Condition:
     words: str
     """The condition in words, with {} for each limit."""
     limits: tuple[float, ...]
-    """The limits."""
     worst: str
     """Which of several numbers comes nearest to failing: a rule of `pick`."""
     holds: Callable[[Number], bool]
@@ -90,7 +89,6 @@ class Condition:
         return Condition(words, limits, self.worst, lambda x: self(x) and other(x), edges)
 
     def __format__(self, spec: str) -> str:
-        """The condition in words."""
         return self.words.format(*(_limit(limit, spec) for limit in self.limits))
 
 
@@ -217,7 +215,6 @@ class Criterion:
     """A condition that several numbers must meet, and which of them is shown."""
 
     numbers: Numbers
-    """The numbers."""
     tasks: Sequence[str]
     """The tasks that the statement speaks of."""
     condition: Condition | None
@@ -426,7 +423,6 @@ def _rounded(cell: Mapping[str, Any], digits: int) -> dict[str, float]:
 
 
 def _of(criterion: Criterion, by_task: Mapping[str, list[tuple[Criterion, Named]]]) -> Named:
-    """All the numbers of one criterion."""
     return {
         name: x
         for measured in by_task.values()

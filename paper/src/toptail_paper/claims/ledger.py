@@ -262,7 +262,6 @@ def render_markdown(found: Sequence[ClaimEntry]) -> str:
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table of texts."""
     cleaned = ([text.replace("|", "\\|").replace("\n", " ") for text in row] for row in rows)
     lines = [f"| {' | '.join(row)} |" for row in cleaned]
     return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines]) + "\n"
@@ -285,7 +284,6 @@ def quoted_places(entry: ClaimEntry) -> str:
 
 
 def interval_text(entry: ClaimEntry) -> str:
-    """The interval with what it is over."""
     if entry["interval"] is None:
         return "–"
     low, high = entry["interval"]

@@ -87,7 +87,6 @@ def variants() -> str:
 
 
 def _status(entry: Mapping[str, Any]) -> str:
-    """A status with what it depends on."""
     return " on ".join(filter(None, (entry["status"], entry["depends_on"])))
 
 

@@ -94,7 +94,6 @@ class StoredStudy:
     """One stored study, as far as a label is concerned."""
 
     folder: Path
-    """Where it is stored."""
     study: str
     """Name of the study."""
     tables: Mapping[str, Mapping[str, Any]]

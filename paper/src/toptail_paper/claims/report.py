@@ -31,7 +31,6 @@ STORED: Final[Mapping[str, str]] = {
 
 
 def cell(study: str, table: str, task: str, row: str, metric: str) -> Any:
-    """A cell of a stored table."""
     return _table(study, table, task)["rows"][task][row][metric]
 
 

@@ -63,7 +63,6 @@ class Trained:
     cell: CriticCell
     """What it belongs to."""
     seed: int
-    """Its seed."""
 
     @property
     def finished(self) -> bool:

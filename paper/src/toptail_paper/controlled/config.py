@@ -75,7 +75,6 @@ class CriticSettings:
     """Weight of the TD loss of hybrid and two-head relative to their contrastive loss."""
 
     def make(self, name: str) -> Critic:
-        """Build the critic of that name."""
         from toptail_paper.controlled.critics import ONE_STEP
         from toptail_paper.controlled.networks import Encoders
 

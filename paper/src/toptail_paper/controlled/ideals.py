@@ -41,7 +41,6 @@ class ClosedFormJudge:
     """Values candidates by the closed form Q*(s, a, g), on and off the support."""
 
     world: ControlledWorld
-    """The world."""
     trust: str = "exact: the value is known in closed form on and off the support"
     """Whether the values are exact, circular or estimated, and why."""
 

@@ -75,10 +75,8 @@ class Landscape:
     """Score surfaces of one seed, and one pool."""
 
     arrays: Mapping[str, NDArray[np.generic]]
-    """The arrays of ``landscape.npz``."""
 
     def array(self, name: str) -> Floats:
-        """One array as floats."""
         return np.asarray(self.arrays[name], dtype=float)
 
     @property
@@ -98,7 +96,6 @@ class Landscape:
 
     @property
     def off_support(self) -> NDArray[np.bool_]:
-        """Which candidates lie off the support."""
         return np.asarray(np.linalg.norm(self.array("candidates"), axis=-1) > self.radius)
 
     def pick(self, critic: str) -> int:

@@ -9,12 +9,12 @@ from typing import Final
 from toptail.report.page import Listing
 from toptail.report.text import signed
 from toptail_paper.controlled.config import SWEEPS
-from toptail_paper.controlled.reasons import reason
 from toptail_paper.controlled.results import SWEPT, ControlledResults, critic_name
 from toptail_paper.controlled.show import (
     changed,
     largest,
     norm_sheets,
+    reason,
     share,
     theory_sheets,
     verdict_sheets,
@@ -223,7 +223,5 @@ CONTENT: Final[tuple[Shown, ...]] = (
 """Every table and figure, in the order of the page."""
 
 TABLES: Final = {spec.name: spec for spec in CONTENT if isinstance(spec, TableSpec)}
-"""The tables by name."""
 
 FIGURES: Final = {spec.name: spec for spec in CONTENT if isinstance(spec, FigureSpec)}
-"""The figures by name."""

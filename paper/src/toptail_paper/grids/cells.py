@@ -65,7 +65,6 @@ class SeedCell:
     cell: GridCell
     """What it belongs to."""
     seed: int
-    """The seed."""
 
     @classmethod
     def of(cls, folder: Path, declared: DeclaredGrid, cell: GridCell, seed: int) -> SeedCell:

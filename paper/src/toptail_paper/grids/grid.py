@@ -192,7 +192,6 @@ class DeclaredGrid:
         return list(dict.fromkeys(found))
 
     def cells(self) -> Iterator[GridCell]:
-        """Every cell, data set by data set."""
         for data, label, steps in product(self.data, self.labels(), self.steps):
             yield GridCell(data, label, steps)
 

@@ -100,7 +100,6 @@ class GridData:
 
     @cached_property
     def seen(self) -> DrawnTriples:
-        """Triples of the training split."""
         return self._drawn("train")
 
     def _drawn(self, name: Split) -> DrawnTriples:

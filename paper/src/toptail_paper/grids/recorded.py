@@ -35,7 +35,6 @@ class GridRun:
     config: RunConfig
     """The critic and how it is trained."""
     seed: int
-    """Its seed."""
     units: tuple[SeedCell, ...]
     """What is read of it, by ascending steps."""
 

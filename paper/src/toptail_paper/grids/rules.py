@@ -65,7 +65,6 @@ def said(found: Mapping[str, Any] | None) -> str:
 
 
 def asked(answer: Answer, cells: Cells) -> Cells:
-    """The cells that an answer is about."""
     return [cell for cell in cells if fits(answer.where, cell[0])]
 
 

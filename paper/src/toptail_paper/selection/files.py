@@ -43,7 +43,6 @@ class SelectionFolder:
         """The returns of candidates that a plan chose."""
 
     def values(self, judge: str) -> Path:
-        """A judge's values of every candidate."""
         return self.path / "values" / f"{judge}.npz"
 
     def scores(self, column: str) -> Path:
@@ -59,7 +58,6 @@ class SelectionFolder:
         return columns(self.path / "norms")
 
     def columns(self) -> dict[str, Path]:
-        """The stored scores by column."""
         return columns(self.path / "scores")
 
     def judges(self) -> dict[str, Path]:

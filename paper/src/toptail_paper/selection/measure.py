@@ -170,7 +170,6 @@ class Resampled:
     """Means over queries with their shared resamples of trajectories."""
 
     bootstrap: TrajectoryBootstrap
-    """The resamples."""
 
     def mean(self, column: Floats, keep: Mask | None = None) -> Estimate:
         """Mean over the queries of ``column [queries]`` that have a number."""

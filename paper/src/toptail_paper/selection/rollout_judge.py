@@ -67,7 +67,6 @@ class RolloutStage:
     study: Selection
     """Folder, settings, runs and progress."""
     queries: FrozenQueries
-    """The frozen queries."""
     pools: CandidatePools
     """The cached candidates."""
     val: Trajectories

@@ -140,7 +140,6 @@ class Stages:
 
     @cached_property
     def user_scorers(self) -> list[Scorer]:
-        """The user's own scorers."""
         reserved = (*RESERVED, *IDEALS, *TRIVIAL)
         return user_scorers(self.inputs.scorers, reserved, self.study.folder.columns())
 
@@ -165,7 +164,6 @@ class Stages:
 
     @cached_property
     def environment(self) -> UserEnvironment | None:
-        """The user's environment."""
         if self.inputs.env is None:
             return None
         from toptail.lab.check.closed_loop import task_environment

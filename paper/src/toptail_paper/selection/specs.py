@@ -280,7 +280,5 @@ CONTENT: Final[tuple[Shown, ...]] = (
 """Every table and figure, in the order of the page."""
 
 TABLES: Final = {spec.name: spec for spec in CONTENT if isinstance(spec, TableSpec)}
-"""The tables by name."""
 
 FIGURES: Final = {spec.name: spec for spec in CONTENT if isinstance(spec, FigureSpec)}
-"""The figures by name."""

@@ -57,7 +57,28 @@ from toptail_paper.triples.value_order import (
 
 Estimates = dict[str, Estimate]
 """Name of a diagnostic -> its estimate. Those over deciles, distances or K have one axis; what is
-over K stands there a second time as ``NAME@top``, at the largest K."""
+over K stands there a second time, at the largest K (`at_top`)."""
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One of several diagnostics of a kind; its text is its name among `Estimates`."""
+
+    kind: str
+    """``readout``, ``diffusion`` or ``excess_off``."""
+    of: str | int
+    """The readout, the behaviour model's seed, or how many nearest states count."""
+    without: str = ""
+    """What is left out of the nearest states."""
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.of}" + (f"/{self.without}" if self.without else "")
+
+
+def at_top(name: str | Diagnostic) -> str:
+    """The name of a diagnostic over K at the largest K."""
+    return f"{name}@top"
+
 
 MEASURED = "measured"
 """Folder of a study that the results are kept in; it can be deleted at any time."""
@@ -96,7 +117,6 @@ class ColumnJob:
         return {"scores": scores, "settings": digest(settings), "code": code_hash()}
 
     def run(self) -> Estimates:
-        """Measure."""
         return self.measure(self.task, self.column, self.config)
 
     def write(self, kept: Path, result: Estimates) -> None:
@@ -170,6 +190,8 @@ def code_hash() -> str:
     )
 
 
+READOUT = "readout"
+
 CURSE = ("regret", "normalized", "value", "oracle", "random")
 """Diagnostics of best-of-K over pooled triples, over K."""
 
@@ -182,8 +204,9 @@ class MeasuredTask:
     """The scores that were measured."""
     columns: Mapping[str, Estimates]
     """Column -> its diagnostics."""
-    agreement: Estimates
-    """Judge -> Spearman's rho of γ^d and its values; ``JUDGE/oracle`` -> of both their values."""
+    agreement: Mapping[tuple[str, str], Estimate]
+    """(judge, "") -> Spearman's rho of γ^d and its values; (judge, other) -> of both their values.
+    """
 
     def seeds(self, scorer: str, metric: str) -> Estimates:
         """Seed -> estimate of one diagnostic of a scorer; empty where it has none."""
@@ -204,7 +227,6 @@ def by_seed(
 def measure_all(
     tasks: Sequence[TaskScores], config: SemanticsConfig, each: MeasureEach = measure_each
 ) -> list[MeasuredTask]:
-    """Measure every column of every task."""
     pairs = [(task, column) for task in tasks for column in task.triples.scores]
     jobs = [ColumnJob(task, column, config, measure) for task, column in pairs]
     results = iter(each(jobs, "diagnostics"))
@@ -230,8 +252,8 @@ def measure(task: TaskScores, column: str, config: SemanticsConfig) -> Estimates
     over_k, scalars = _search(task, column, config, bootstrap)
     over_k |= _support(task, column, config)
     top = config.k.index(max(config.k))
-    at_top = {f"{name}@top": estimate[top] for name, estimate in over_k.items()}
-    return found | scalars | over_k | at_top
+    tops = {at_top(name): estimate[top] for name, estimate in over_k.items()}
+    return found | scalars | over_k | tops
 
 
 def resampling(triples: ScoredTriples, config: SemanticsConfig) -> TrajectoryBootstrap:
@@ -276,7 +298,8 @@ def _graded(
         found["centered_tau"] = centered_ordering(t, column, t.query_means[column], bootstrap)
     for name in t.readouts:
         if readout_of(name)[0] == column:
-            found[f"readout/{readout_of(name)[1]}"] = readout_ordering(t, name, bootstrap)
+            read = Diagnostic(READOUT, readout_of(name)[1])
+            found[str(read)] = readout_ordering(t, name, bootstrap)
     return found
 
 
@@ -304,7 +327,7 @@ def _search(
     for seed, pools in task.diffusion.items():
         if column in pools.scores:
             judged = pooled_selection(pools.scores[column], pools.values, top, bootstrap)
-            found[f"diffusion/{seed}"] = judged.normalized[0]
+            found[str(Diagnostic("diffusion", seed))] = judged.normalized[0]
     return over_k, found
 
 
@@ -318,19 +341,19 @@ def _support(task: TaskScores, column: str, config: SemanticsConfig) -> Estimate
             preference = support_preference(
                 pools.scores[column], pools.on_support, config.k, bootstrap
             )
-            found[f"excess_off/{n_near}/{without}"] = preference.excess
+            found[str(Diagnostic("excess_off", n_near, without))] = preference.excess
     return found
 
 
-def _agreement(task: TaskScores, config: SemanticsConfig) -> Estimates:
+def _agreement(task: TaskScores, config: SemanticsConfig) -> dict[tuple[str, str], Estimate]:
     """Rank correlation of every judge's values with γ^d, and of the oracle's with other judges'."""
     t = task.triples
     if not task.navigation or not t.values:
         return {}
     bootstrap = resampling(t, config)
-    found = {judge: agreement(t, judge, bootstrap) for judge in t.values}
+    found = {(judge, ""): agreement(t, judge, bootstrap) for judge in t.values}
     for judge in set(t.values) - {ORACLE} if ORACLE in t.values else ():
-        found[f"{judge}/{ORACLE}"] = value_agreement(t, judge, ORACLE, bootstrap)
+        found[judge, ORACLE] = value_agreement(t, judge, ORACLE, bootstrap)
     return found
 
 

@@ -98,7 +98,6 @@ class _Task:
         self.split = task.split(config.split)
 
     def score(self, runs: Path | None, users: Sequence[Scorer]) -> None:
-        """Score everything of this task."""
         scorers, sweep = list(users), list[Scorer]()
         if runs is not None:
             scorers = [*run_scorers(runs, self.task.name, self.config), *users]

@@ -11,7 +11,14 @@ from toptail.lab.critics.registry import CRITICS, names, without_settings
 from toptail.lab.judges.point import EXACT
 from toptail.report.text import join
 from toptail_paper.semantics.config import EXCLUSIONS, ORACLE, SemanticsConfig
-from toptail_paper.semantics.measure import CURSE, Estimates, MeasuredTask
+from toptail_paper.semantics.measure import (
+    CURSE,
+    READOUT,
+    Diagnostic,
+    Estimates,
+    MeasuredTask,
+    at_top,
+)
 from toptail_paper.semantics.specs import LEARNED, TABLES
 from toptail_paper.study.naming import is_circular, readout, scorer_name
 from toptail_paper.study.point_judges import EUCLIDEAN
@@ -149,17 +156,21 @@ def _readout(measured: Sequence[MeasuredTask]) -> dict[str, Any]:
     rows: Rows = {}
     for task in measured:
         for scorer, columns in task.task.triples.scorers.items():
-            names_there = {name for column in columns.values() for name in task.columns[column]}
-            stored = sorted(name for name in names_there if "readout/" in name)
-            if not stored:
+            start = str(Diagnostic(READOUT, ""))
+            there = {name for column in columns.values() for name in task.columns[column]}
+            reads = sorted(name.removeprefix(start) for name in there if name.startswith(start))
+            if not reads:
                 continue
             row = rows.setdefault(task.task.key, {})
             own = readout(scorer)
             deployed = own.beside if own is not None and own.beside else "deployed"
-            for name in ("tau", *stored):
-                read = deployed if name == "tau" else name.removeprefix("readout/")
+            sources = [
+                (deployed, "tau"),
+                *((read, str(Diagnostic(READOUT, read))) for read in reads),
+            ]
+            for read, source in sources:
                 critic = f"{scorer}_trained/{READOUTS.get(read, read)}"
-                row[critic] = {"tau": replicated_cell(task.seeds(scorer, name))}
+                row[critic] = {"tau": replicated_cell(task.seeds(scorer, source))}
     notes = ["The deployed score of each training stands first; the others read the same network."]
     caption = "Training and readout: Kendall's tau_b with γ^d of each readout of each training"
     return TABLES["readout"].table(caption, rows, notes)
@@ -178,7 +189,7 @@ def _bellman(measured: Sequence[MeasuredTask]) -> dict[str, Any]:
 
 
 def _curse(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
-    names = {metric: f"{metric}@top" for metric in CURSE}
+    names = {metric: at_top(metric) for metric in CURSE}
     names |= {metric: metric for metric in CURSE_BESIDE}
     notes = [
         "Exact over all pools of K triples; nothing is sampled. Pools mix queries: this compares "
@@ -199,8 +210,8 @@ def _robustness(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> di
     for without in EXCLUSIONS:
         for n_near in config.n_near:
             metric = f"excess_off_{n_near}" + ("_trajectory" if without == "trajectory" else "")
-            names[metric] = f"excess_off/{n_near}/{without}@top"
-    names["regret_full"] = "regret@top"
+            names[metric] = at_top(Diagnostic("excess_off", n_near, without))
+    names["regret_full"] = at_top("regret")
     names["regret_within_bucket"] = "regret_quartiles"
     notes = [
         f"excess_off_N: off-support rate of the pick over the base rate of a half; pools of "
@@ -215,9 +226,9 @@ def _robustness(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> di
 def _value_oracle(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
     judged = [task for task in measured if task.agreement]
     known = (ORACLE, EXACT, EUCLIDEAN)
-    judges = [name for name in known if any(name in t.agreement for t in judged)]
+    judges = [name for name in known if any((name, "") in t.agreement for t in judged)]
     names = {name: name for judge in judges for name in (f"nregret_{judge}", f"tau_{judge}")}
-    rows = _rows(judged, {"nregret_gamma": "normalized@top", **names})
+    rows = _rows(judged, {"nregret_gamma": at_top("normalized"), **names})
     for task in judged:
         if task.task.key in rows:
             rows[task.task.key] |= _judge_rows(task, config)
@@ -242,8 +253,7 @@ def _value_oracle(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> 
 def _judge_rows(task: MeasuredTask, config: SemanticsConfig) -> dict[str, dict[str, StoredCell]]:
     """What the judges say of γ^d, and of each other."""
     rows: dict[str, dict[str, StoredCell]] = {}
-    for name, estimate in task.agreement.items():
-        judge, _, other = name.partition("/")
+    for (judge, other), estimate in task.agreement.items():
         seed = str(config.oracle_seed) if ORACLE in (judge, other) else "none"
         metric = f"spearman_{other}" if other else "spearman"
         rows.setdefault(judge, {})[metric] = replicated_cell({seed: estimate})
@@ -254,7 +264,10 @@ def _diffusion(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dic
     rows: Rows = {}
     for task in measured:
         for scorer in task.task.triples.scorers:
-            models = {str(s): task.seeds(scorer, f"diffusion/{s}") for s in task.task.diffusion}
+            models = {
+                str(seed): task.seeds(scorer, str(Diagnostic("diffusion", seed)))
+                for seed in task.task.diffusion
+            }
             means = {s: seed_mean(list(e.values())) for s, e in models.items() if e}
             if means:
                 rows.setdefault(task.task.key, {})[scorer] = {

@@ -14,6 +14,7 @@ from toptail_paper.semantics.config import SEEN, SWEEP, SemanticsConfig
 from toptail_paper.semantics.load import read_tasks
 from toptail_paper.semantics.measure import (
     MEASURED,
+    Diagnostic,
     MeasuredTask,
     distance_edges,
     measure_all,
@@ -56,7 +57,7 @@ def _scorer_curves(task: MeasuredTask, scorer: str, n_near: int) -> dict[str, An
         "deciles": "deciles",
         "profile": "profile",
         "value": "value",
-        "excess_off_support": f"excess_off/{n_near}/row",
+        "excess_off_support": str(Diagnostic("excess_off", n_near, "row")),
     }
     found = {name: task.seeds(scorer, source) for name, source in names.items()}
     entry: dict[str, Any] = {name: curve_cell(seeds) for name, seeds in found.items() if seeds}

@@ -172,7 +172,6 @@ def grouped(
 def interval(
     panel: Axes, cell: Mapping[str, Any], place: float, *, horizontal: bool, colour: str = INK
 ) -> None:
-    """The cell's interval as a line, where it has one."""
     if cell.get("low") is None or cell.get("high") is None:
         return
     along, across = [cell["low"], cell["high"]], [place, place]

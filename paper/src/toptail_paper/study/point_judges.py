@@ -242,7 +242,6 @@ class PointJudge:
     """A judge of PointMaze's candidates that is computed, not trained."""
 
     name: str
-    """Its name."""
     origin: Callable[[float], dict[str, Any]]
     """Discount to everything that decides its values, as JSON."""
     values: Callable[..., NDArray[np.float32]]

@@ -53,7 +53,6 @@ class Stored:
 
     @property
     def sha256(self) -> str:
-        """Hash of header and arrays."""
         return _FORMAT.sha256(self.header, self.arrays)
 
     def under(self, prefix: str) -> dict[str, NDArray[Any]]:
@@ -157,7 +156,6 @@ class Unit:
         return content
 
     def arrays(self, name: str) -> Arrays:
-        """The arrays of ``NAME.npz``."""
         return read_arrays(self.folder / f"{name}.npz")
 
 
@@ -176,7 +174,6 @@ class RunFolder:
     """A study's folder, and counts of what one call computed in it."""
 
     path: Path
-    """The folder."""
     study: str = ""
     """The study that works in it, which ``config.json`` names."""
     asked: int = 0

@@ -39,7 +39,6 @@ class Request:
     config: Any
     """Its configuration."""
     folder: Path
-    """Where it is stored."""
     command: str
     """What to record as the command."""
     runs: Path | None = None
@@ -151,7 +150,6 @@ class Study:
 
 @cache
 def studies() -> dict[str, Study]:
-    """Every study by name."""
     return {name: import_module(f"toptail_paper.{name}.study").STUDY for name in STUDIES}
 
 

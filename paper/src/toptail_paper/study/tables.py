@@ -138,7 +138,6 @@ class TableSpec:
 
     @property
     def stored(self) -> str:
-        """Name of the stored table."""
         return self.of or self.name
 
     def metric(self, name: str) -> tuple[str, Metric | None]:

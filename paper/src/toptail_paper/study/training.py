@@ -61,7 +61,6 @@ class TrainingSettings:
         return run if name == critic else labelled(run, critic)
 
     def behaviour_model(self, task: str) -> DiffusionRun:
-        """The run of a behaviour model."""
         how = {"settings": self.diffusion_settings, **self._how()}
         return DiffusionRun(task, Diffusion.name, self.diffusion_steps, **how)
 

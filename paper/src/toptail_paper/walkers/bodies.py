@@ -423,7 +423,6 @@ BODIES: dict[str, type[Body]] = {body.name: body for body in (Ant, AntBall, Huma
 
 
 def body_named(name: str) -> type[Body]:
-    """The body of that name."""
     if name not in BODIES:
         raise InputError(f"There is no body '{name}': expected one of {', '.join(BODIES)}.")
     return BODIES[name]

@@ -63,7 +63,6 @@ class ActorConfig:
             raise InputError(f"{option('alpha', self.alpha)} must be 0 or more.")
 
     def training(self, critic: TrainedCritic) -> TrainConfig:
-        """The training of an actor for this critic."""
         readout = critic.readout or critic.critic.deployed
         actor = Actor(critic.critic, readout, self.hidden, self.alpha)
         sampling = GoalSampling(self.gamma, 0.0, 1.0, self.uniform_goals)

@@ -58,7 +58,6 @@ class DeployedCritic:
 
     @property
     def column(self) -> str:
-        """``NAME@SEED``."""
         return f"{self.name}@{self.seed}"
 
     @property
