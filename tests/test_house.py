@@ -16,7 +16,19 @@ from toptail.lab.critics.registry import CRITICS, full_size
 
 ROOT = Path(toptail.__file__).parent
 DOWNSTAIRS = (
-    *("stats", "io", "pools", "jobs", "judging", "audit", "select", "report", "results", "api"),
+    *(
+        "stats",
+        "io",
+        "pools",
+        "jobs",
+        "judging",
+        "audit",
+        "select",
+        "report",
+        "results",
+        "testing",
+        "api",
+    ),
 )
 """The instrument, left to right: a room imports only from rooms before it."""
 UPSTAIRS = (

@@ -61,6 +61,7 @@ def test_the_python_examples_print_what_their_comments_say(page: Path) -> None:
         "toptail.api",
         "toptail.progress",
         "toptail.select.base",
+        "toptail.testing",
     ],
 )
 def test_examples_in_the_docstrings_hold(module: str) -> None:

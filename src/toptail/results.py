@@ -153,6 +153,32 @@ class Result:
         """One of :attr:`tables` with all its digits, as an Arrow table."""
         return arrow_table(self._content, name)
 
+    def to_pandas(self, name: str | None = None) -> Any:
+        """One of :attr:`tables` as a pandas data frame, by default the first: the verdicts.
+
+        pandas must be installed.
+        """
+        try:
+            return self.table(name or self.tables[0]).to_pandas()
+        except ImportError:
+            raise InputError(
+                "to_pandas needs pandas; install it with: pip install pandas."
+            ) from None
+
+    def log(self, run: Any, *, step: int | None = None) -> None:
+        """Send the numbers to an experiment tracker, and the page or the words where it takes them.
+
+        ``run`` is a run of W&B or trackio, the module ``mlflow``, or a SummaryWriter of
+        TensorBoard. Numbers are called ``toptail/SCORER/captured`` and so on; ``status`` is 1 for
+        safe, -1 for unsafe, 0 otherwise.
+        """
+        from toptail.report.trackers import log
+
+        log(run, self._content, self._page(), self.summary(), step)
+
+    def _page(self) -> str:
+        return render_html(self._content)
+
     def plot(self, name: str | None = None) -> Figure:
         """One of the report's figures as a Matplotlib figure, by default the first."""
         from toptail.report.figures import draw
@@ -319,6 +345,9 @@ class ChoiceResult(Result):
             "report.html": choice_html(self._content),
         }
         return _write(self._content, texts, Path(folder))
+
+    def _page(self) -> str:
+        return choice_html(self._content)
 
     def __repr__(self) -> str:
         return f"ChoiceResult: {self.answer} Value {self.value}."

@@ -338,12 +338,7 @@ def test_a_downloaded_data_set_with_a_readme_and_two_splits(tmp_path: Path) -> N
         toptail.read(place, query=("policy", "prompt"))
 
 
-class DuckResult:
-    """A query that DuckDB has run: no Arrow protocol, but a method."""
-
-    def fetch_arrow_table(self) -> pa.Table:
-        return pa.Table.from_pylist(rows())
-
-
-def test_a_result_of_duckdb() -> None:
-    assert toptail.read(DuckResult(), query=("policy", "prompt")).queries == 80
+@pytest.mark.parametrize("method", ["to_arrow_table", "fetch_arrow_table"])
+def test_a_query_that_duckdb_has_run_has_a_method(method: str) -> None:
+    ran = type("DuckDBPyConnection", (), {method: lambda _: pa.Table.from_pylist(rows())})()
+    assert toptail.read(ran, query=("policy", "prompt")).queries == 80

@@ -357,8 +357,9 @@ def _table(data: Any) -> pa.Table:
         return pa.table(data)
     if callable(getattr(data, "collect", None)):  # a lazy frame of polars
         return _table(data.collect())
-    if callable(getattr(data, "fetch_arrow_table", None)):  # a query that DuckDB has run
-        return data.fetch_arrow_table()
+    for name in ("to_arrow_table", "fetch_arrow_table"):  # a query that DuckDB has run, new and old
+        if callable(getattr(data, name, None)):
+            return getattr(data, name)()
     if isinstance(data, Mapping):
         return pa.table({name: _column(column) for name, column in data.items()})
     if callable(getattr(data, "with_format", None)):
