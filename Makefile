@@ -55,7 +55,7 @@ docs: $(VENV)/.docs
 
 # paper/REPORT.md with its numbers from stored results, and paper/REPORT.pdf.
 report: $(VENV)/.ready
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check markdown-it-py weasyprint
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt markdown-it-py weasyprint
 	@$(BIN)/python -m toptail_paper.claims.pages
 	@$(BIN)/python tools/report_pdf.py paper/REPORT.md
 	@echo "paper/REPORT.md, paper/REPORT.pdf"

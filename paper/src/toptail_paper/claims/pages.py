@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from textwrap import fill
 from typing import Any, Final
 
 from toptail.io.files import entries
 from toptail.io.json_files import read_json
 from toptail_paper.claims.ledger import changed_criteria, counted, markdown_table, write_text
 from toptail_paper.claims.ledger_over_tasks import seen_on_tasks
-from toptail_paper.claims.pages_selection import SELECTION_PARTS
+from toptail_paper.claims.pages_selection import SELECTION_PARTS, wrapped
 from toptail_paper.claims.published import all_cells, summary
 from toptail_paper.claims.reported import VARIANTS, published
 
@@ -66,7 +65,7 @@ def variants() -> str:
     """The statuses of the stored variants beside the main ones, where they differ."""
     folders = [path for path in entries(published() / VARIANTS) if path.is_dir()]
     if not folders:
-        return _wrapped(
+        return wrapped(
             f"All stored runs are those of the variant *{TODAY}*: the ledgers above are its own. "
             "Runs at the main settings are not stored yet."
         )
@@ -92,7 +91,7 @@ def _status(entry: Mapping[str, Any]) -> str:
 
 def tasks() -> str:
     """On how many tasks statements about selection were seen."""
-    return _wrapped(f"{seen_on_tasks(ledger('selection'))}. The others speak of one task.")
+    return wrapped(f"{seen_on_tasks(ledger('selection'))}. The others speak of one task.")
 
 
 def numbers() -> tuple[str, str]:
@@ -113,7 +112,7 @@ def numbers() -> tuple[str, str]:
 
 def cells() -> str:
     """How many of the paper's numbers are measured."""
-    return _wrapped(f"{'. '.join(numbers())}.")
+    return wrapped(f"{'. '.join(numbers())}.")
 
 
 def counts() -> str:
@@ -128,7 +127,7 @@ def counts() -> str:
         f"Those seen on every task are {everywhere()}; where an ensemble of TD-Qs judges TD-Q, it "
         "judges its own kind."
     )
-    return _wrapped(text, "  ")
+    return wrapped(text, "  ")
 
 
 def everywhere() -> str:
@@ -144,7 +143,7 @@ def changed() -> str:
         name: {e["id"]: _status(e) for e in found}
         for name, found in ((name, ledger(name)) for name in EVERY)
     }
-    text = _wrapped(change_counts())
+    text = wrapped(change_counts())
     for each in changed_criteria():
         by_study = each["criteria"]
         of = [f"{len(by_study[n])} of {len(statuses[n])} in {LEDGERS[n]}" for n in EVERY]
@@ -154,7 +153,7 @@ def changed() -> str:
             for claim, x in by_study[name].items()
         ]
         head = ["entry", "criterion before", "status before", "status now", "why it changed"]
-        lead = _wrapped(f"{each['date']}, {each['when']}: {', '.join(of)}.")
+        lead = wrapped(f"{each['date']}, {each['when']}: {', '.join(of)}.")
         text += f"\n{lead}\n{markdown_table(head, rows)}"
     return text
 
@@ -188,10 +187,6 @@ def made(page: str) -> str:
         return f"{match[1]}\n{PARTS[match[2]]()}{match[3]}"
 
     return re.sub(r"(<!-- made: (\w+) -->)\n.*?(<!-- end: \2 -->)", part, page, flags=re.DOTALL)
-
-
-def _wrapped(text: str, indent: str = "") -> str:
-    return fill(text, 118, subsequent_indent=indent, break_long_words=False) + "\n"
 
 
 def main() -> None:

@@ -168,9 +168,9 @@ def with_ends(cell: Mapping[str, Any], scale: float, digits: int) -> str:
     return f"{number(scale * cell['mean'], digits)} {ends}"
 
 
-def wrapped(text: str) -> str:
-    """A paragraph in lines of a page."""
-    return fill(text, 118, break_long_words=False) + "\n"
+def wrapped(text: str, indent: str = "") -> str:
+    """A paragraph in lines of a page; all but the first are indented."""
+    return fill(text, 118, subsequent_indent=indent, break_long_words=False) + "\n"
 
 
 def captured(regret: Mapping[str, Any]) -> str:
