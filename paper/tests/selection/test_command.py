@@ -219,7 +219,7 @@ def test_every_stage_of_a_maze_is_called_in_order(
         return stage
 
     from toptail_paper.selection import deployment
-    from toptail_paper.selection.rollout_judge import RolloutStage
+    from toptail_paper.selection.rollouts import RolloutStage
     from toptail_paper.selection.stages import Selection
 
     for name in ("make_queries", "make_pools", "judge_reference", "judge_ways"):

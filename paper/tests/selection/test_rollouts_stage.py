@@ -31,8 +31,7 @@ from toptail_paper.selection.files import SelectionFolder
 from toptail_paper.selection.load import read_selection
 from toptail_paper.selection.planned_rollouts import PlannedRollouts, audit_planned, planned
 from toptail_paper.selection.pools import CandidatePools
-from toptail_paper.selection.rollout_judge import RolloutStage
-from toptail_paper.selection.rollouts import RolloutSetup
+from toptail_paper.selection.rollouts import RolloutSetup, RolloutStage
 from toptail_paper.selection.stages import (
     Selection,
     add_values,

@@ -49,7 +49,7 @@ from toptail_paper.study.results import note
 from toptail_paper.study.training import TrainingSettings, train_missing
 
 if TYPE_CHECKING:
-    from toptail_paper.selection.rollout_judge import RolloutStage, UserEnvironment
+    from toptail_paper.selection.rollouts import RolloutStage, UserEnvironment
 
 
 def train_selection(
@@ -167,7 +167,7 @@ class Stages:
         if self.inputs.env is None:
             return None
         from toptail.lab.check.closed_loop import task_environment
-        from toptail_paper.selection.rollout_judge import UserEnvironment
+        from toptail_paper.selection.rollouts import UserEnvironment
 
         world = task_environment(self.inputs.env, self.dataset, goals=True)
         if not world.goals:
@@ -181,7 +181,7 @@ class Stages:
     @cached_property
     def rollouts(self) -> RolloutStage:
         """The rollouts of what the stored scores pick."""
-        from toptail_paper.selection.rollout_judge import RolloutStage
+        from toptail_paper.selection.rollouts import RolloutStage
 
         return RolloutStage(
             self.study, self.queries, self.pools, self.dataset.val, self.environment
