@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo docs report test types unit test-smoke test-slow attack ray lint stamp clean
+.PHONY: demo dist docs report test types unit test-smoke test-slow attack ray lint stamp clean
 
 # Tests start many processes: without compiled files each of them would compile the library anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -49,6 +49,13 @@ ray: $(VENV)/.ready
 	$(BIN)/pytest -q tests/jobs
 
 # The documentation as a site in site/: tutorials run, warnings are errors, nothing is downloaded.
+# Wheel and source archive of both packages, in dist/.
+dist: $(VENV)/.ready
+	@rm -rf dist
+	@$(BIN)/python -m build --outdir dist . >/dev/null
+	@$(BIN)/python -m build --outdir dist paper >/dev/null
+	@ls -l dist
+
 docs: $(VENV)/.docs
 	@PYTHONPATH=.:src:paper/src NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --clean
 	@echo "Open site/index.html"
