@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from html import unescape
@@ -14,6 +15,7 @@ import pytest
 
 import toptail
 from toptail import AuditResult, InputError, PicksResult, ScoredPools, Verdict, builtin_pools
+from toptail.report.html import render_html
 
 HOSTILE = "<script>alert(1)</script>\nname"
 
@@ -98,6 +100,21 @@ def test_a_notebook_shows_the_verdicts_escaped(rich: AuditResult) -> None:
     assert "<script" not in html
     assert "&lt;script&gt;" in html
     assert "http" not in html
+
+
+def test_a_notebook_shows_colours_curves_values_and_groups(rich: AuditResult) -> None:
+    html, content = unescape(rich._repr_html_()), rich.to_dict()
+    assert html.count("<svg") == len(rich.scorers)
+    assert html.count('stroke-width="2"') == len(rich.scorers)  # each with its own curve
+    pills = re.findall(r"background:(#\w+).*?>([^<]+)</span>", html)
+    assert [text for _, text in pills if text in rich.groups] == ["near", "far"] * 2
+    colours = {text: colour for colour, text in pills if text not in rich.groups}
+    assert len(colours) == len(set(colours.values())) == 2  # safe and unsafe
+    value = rich.scorers["raw"].curve.value[-1]
+    ends = (content["random"], value, content["oracle"][-1])
+    assert "{:.3f} → {:.3f} of a possible {:.3f}".format(*ends) in html
+    page = re.sub(r"\s+", " ", unescape(render_html(content)))
+    assert "Value from a random candidate to the best of 8: {:.3f} → {:.3f}".format(*ends) in page
 
 
 def test_tables_hold_every_digit(result: AuditResult, rich: AuditResult) -> None:

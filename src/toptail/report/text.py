@@ -234,6 +234,22 @@ def ends_sentence(audit: Audit) -> str:
     )
 
 
+def change_words(audit: Audit, name: str) -> str:
+    """A scorer's value from a random candidate to the largest K: 0.35 → 0.40 of a possible 0.58."""
+    decimals, end = value_decimals(audit), audit["scorers"][name]["value"][-1]
+    ends = [number(each, decimals) for each in (audit["random"], end, audit["oracle"][-1])]
+    return f"{ends[0]} → {ends[1]} of a possible {ends[2]}"
+
+
+def change_sentence(audit: Audit) -> str:
+    """What the first scorers of the ranking make of a random candidate's value."""
+    names = ranked(audit)
+    shown = names if len(names) <= _MOST_SCORERS else names[:1]
+    words = "; ".join(f"{change_words(audit, name)} (“{one_line(name)}”)" for name in shown)
+    first = "" if len(shown) == len(names) else "of the first of the list "
+    return f"Value {first}from a random candidate to the best of {audit['k'][-1]}: {words}."
+
+
 def scope_sentence(audit: Audit) -> str:
     return f"Nothing is extrapolated past K = {audit['k'][-1]}, the largest K measured."
 
