@@ -203,6 +203,16 @@ def test_trained_runs_are_named_by_folder_or_pattern(plane: Path, tmp_path: Path
     named = columns(f"both={runs / 'two_head_separate' / 'seed-42'}")
     assert named == [column.replace("two_head_separate", "both") for column in own]
     assert len(set(named)) == 2
+    lower = f"{runs / 'tdq' / 'seed-42'}:q_min"
+    assert columns(lower) == ["tdq.q_min@42"]
+    assert columns(f"{runs / 'tdq' / 'seed-42'}:q") == ["tdq@42"]
+    assert columns(f"mine={lower}") == ["mine.q_min@42"]
+    assert columns(f"{runs / 'raw' / 'seed-*'}:f_raw_lcb") == [
+        "raw.f_raw_lcb@42",
+        "raw.f_raw_lcb@43",
+    ]
+    with pytest.raises(InputError, match="tdq has no readout 'q_max'; its readouts are q, q_min"):
+        columns(f"{runs / 'tdq' / 'seed-42'}:q_max")
     for text in (f"mine@3={runs / 'raw' / 'seed-42'}", f"={runs / 'raw' / 'seed-42'}"):
         with pytest.raises(InputError, match="a run has its own seed"):
             columns(text)

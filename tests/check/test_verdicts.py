@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
+from toptail.errors import InputError
 from toptail.lab.check import verdicts
 from toptail.lab.check.closed_loop import Recorded
+from toptail.lab.check.result import CheckResult
 from toptail.lab.check.verdicts import failures, headline, overall, warnings
 
 DATA = Recorded(93.1, 90.0, 95.2, 60, "Recorded.")
@@ -213,3 +216,20 @@ def test_what_could_not_be_made_fails_every_check() -> None:
         "mine, followed at every step, best of up to 64 nearest candidates: inconclusive",
     ]
     assert failures(content, set()) == []
+
+
+def test_how_much_of_a_gap_is_closed() -> None:
+    def entry(*shares: float) -> dict[str, Any]:
+        sources = zip(("nearest", "uniform"), shares, strict=True)
+        parts = [{"pools": pools, "one_step": {"captured": x}} for pools, x in sources]
+        return {"parts": [*parts, {"pools": "mine", "one_step": None}]}
+
+    scorers = {"raw": entry(0.5, 0.9), "head": entry(0.8, 0.7), "tdq": entry(0.9, 0.9)}
+    nothing: Any = None
+    result = CheckResult({"scorers": scorers}, nothing, ())
+    assert result.captured["head"] == {"nearest": 0.8, "uniform": 0.7}
+    closed = result.gap_closed("raw", "head", "tdq")
+    assert closed["nearest"] == pytest.approx(0.75)
+    assert math.isnan(closed["uniform"])
+    with pytest.raises(InputError, match="no scorer 'iql'; there are raw, head, tdq"):
+        result.gap_closed("raw", "head", "iql")

@@ -207,7 +207,7 @@ def test_embeddings_of_a_users_function_give_the_head_of_the_run(
     (whole,) = train_runs(on(below), toy_data(), [1], tmp_path / "runs")
     (ours,) = of_runs(tmp_path / "embedded" / "walks", head, (1,), "walks")
     (theirs,) = of_runs(tmp_path / "runs" / "walks", head, (1,), "walks")
-    rows = [np.random.default_rng(0).normal(size=(9, 2)).astype(np.float32) for _ in range(3)]
+    rows = [np.random.default_rng(0).normal(size=(600, 2)).astype(np.float32) for _ in range(3)]
     np.testing.assert_allclose(ours.score(*rows), theirs.score(*rows), rtol=1e-3, atol=1e-3)
     lines = [read_lines(f / METRICS) for f in (whole.folder, read_run(
         tmp_path / "embedded" / "walks" / "value_head" / "seed-1").folder)]  # fmt: skip

@@ -49,7 +49,8 @@ class CheckCommand(RayFlag):
     """A data set: an OGBench name, one of the paper's names, or the path of a training file."""
     scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION|RUN")]
     """The critic: a function of states, actions and goals (or of states and actions), one that
-    returns such a function, or the folder of a trained run; may be repeated."""
+    returns such a function, or the folder of a trained run, also RUN:READOUT, such as
+    runs/PointMaze/tdq/seed-42:q_min; may be repeated."""
     env: Annotated[str | None, tyro.conf.arg(metavar="FILE.py:make|gymnasium:ID|ogbench:NAME")] = (
         None
     )

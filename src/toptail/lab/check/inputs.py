@@ -189,14 +189,22 @@ def _named(name: str, critic: object, task: TaskDataset) -> list[Scorer]:
 
 
 def _of_text(text: str, task: TaskDataset) -> list[Scorer]:
-    name, folders = _named_runs(text)
+    place, readout = _with_readout(text)
+    name, folders = _named_runs(place)
     if folders is None:
         return user_scorers([text], ())
     if not folders:
         raise InputError(f"{option('scorer', text)}: no folder of a trained run fits that.")
     from toptail.lab.scorers.runs import of_folders
 
-    return of_folders(folders, name, task.name, task.data.train)
+    return of_folders(folders, name, task.name, task.data.train, readout)
+
+
+def _with_readout(text: str) -> tuple[str, str]:
+    """A run ``.../seed-N:READOUT`` without its readout, and the readout; "" where there is none."""
+    place, colon, readout = text.rpartition(":")
+    of_run = colon and Path(place).name.startswith("seed-") and readout.isidentifier()
+    return (place, readout) if of_run else (text, "")
 
 
 def _named_runs(text: str) -> tuple[str, list[Path] | None]:

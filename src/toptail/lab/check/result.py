@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from toptail.errors import InputError
 from toptail.io.arrays import write_arrays
 from toptail.io.files import entries, staged_folder
 from toptail.io.json_files import write_json
@@ -76,6 +78,37 @@ class CheckResult:
     @property
     def verdicts(self) -> dict[str, CheckVerdict]:
         return {name: _verdict(entry) for name, entry in self.content["scorers"].items()}
+
+    @property
+    def captured(self) -> dict[str, dict[str, float]]:
+        """Scorer -> source of candidates -> share of the headroom that best of all of them gets.
+
+        Only where one step was audited.
+        """
+        return {
+            name: {
+                part["pools"]: part[ONE_STEP]["captured"]
+                for part in entry["parts"]
+                if "captured" in (part[ONE_STEP] or ())
+            }
+            for name, entry in self.content["scorers"].items()
+        }
+
+    def gap_closed(self, before: str, after: str, reference: str) -> dict[str, float]:
+        """How much of the gap from one scorer to a reference another one closes, by source.
+
+        (after - before) / (reference - before) of the captured shares: 1 is as good as the
+        reference, 0 no better than before. NaN where the reference is not above ``before``.
+        """
+        found = self.captured
+        for name in (before, after, reference):
+            if name not in found:
+                raise InputError(f"There is no scorer '{name}'; there are {', '.join(found)}.")
+        closed = {}
+        for source, first in found[before].items():
+            gap = found[reference][source] - first
+            closed[source] = (found[after][source] - first) / gap if gap > 0 else math.nan
+        return closed
 
     def __repr__(self) -> str:
         first = f"CheckResult: {self.content['task']}, judge: {self.content['judge']['name']}"

@@ -317,9 +317,9 @@ def in_blocks(read: Callable[..., jax.Array], axis: int = 0) -> Callable[..., ja
         alike = all(x.ndim == 2 and len(x) == n for x in rows)
         if jax.default_backend() != "cpu" or not alike or n <= CPU_BLOCK:
             return read(params, *rows)
-        missing = -n % CPU_BLOCK
+        missing, count = -n % CPU_BLOCK, -(-n // CPU_BLOCK)
         blocks = tuple(
-            jnp.pad(x, [(0, missing), (0, 0)]).reshape(-1, CPU_BLOCK, x.shape[-1]) for x in rows
+            jnp.pad(x, [(0, missing), (0, 0)]).reshape(count, CPU_BLOCK, x.shape[-1]) for x in rows
         )
         results = jax.lax.map(lambda block: read(params, *block), blocks)
         side_by_side = jnp.moveaxis(results, 0, axis)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.io.files import entries
-from toptail.lab.critics.registry import CRITICS, entry, without_settings
+from toptail.lab.critics.registry import CRITICS, Entry, Readout, entry, without_settings
 from toptail.lab.scorers.base import Rows, Score, Scorer, Towards
 from toptail.lab.scorers.embeddings import recorded
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
@@ -100,10 +100,11 @@ def _filled(rows: NDArray[Any]) -> NDArray[Any]:
     return np.pad(rows, [(0, more), *[(0, 0)] * (rows.ndim - 1)])
 
 
-def of_run(home: Path, seed: int, task: str) -> list[Scorer]:
+def of_run(home: Path, seed: int, task: str, readout: str = "") -> list[Scorer]:
     """The scorers of the run ``HOME/seed-N``: none without such a run, two for a two-head critic.
 
-    Whatever precision it was trained in, a run is read in float32: see `load_run`.
+    With a ``readout``, that one alone: an ensemble's minimum, say. Whatever precision it was
+    trained in, a run is read in float32: see `load_run`.
     """
     folder = run_folder(home, seed)
     if not (folder / RECORD).is_file():
@@ -139,8 +140,22 @@ def of_run(home: Path, seed: int, task: str) -> list[Scorer]:
             read.step_reward(str(run.config["reward"])),
             {ours: score(theirs) for ours, theirs in critic.beside.items()},
         )
-        for scorer, read in critic.scorers.items()
+        for scorer, read in _scorers(critic, readout).items()
     ]
+
+
+def _scorers(critic: Entry, readout: str) -> dict[str, Readout]:
+    """A critic's scorers by their column names, or one readout as a scorer."""
+    if not readout:
+        return critic.scorers
+    known = {each.name: each for each in critic.readouts}
+    if readout not in known:
+        raise InputError(
+            f"{critic.name} has no readout '{readout}'; its readouts are {', '.join(known)}."
+        )
+    if readout == critic.deployed:
+        return {critic.name: known[readout]}
+    return {f"{critic.name}.{readout}": known[readout]}
 
 
 def of_runs(home: Path, critics: Iterable[str], seeds: Iterable[int], task: str) -> list[Scorer]:
@@ -149,17 +164,20 @@ def of_runs(home: Path, critics: Iterable[str], seeds: Iterable[int], task: str)
     return [scorer for critic, seed in pairs for scorer in of_run(home / critic, seed, task)]
 
 
-def of_folders(folders: Iterable[Path], name: str, task: str, train: Trajectories) -> list[Scorer]:
+def of_folders(
+    folders: Iterable[Path], name: str, task: str, train: Trajectories, readout: str = ""
+) -> list[Scorer]:
     """The scorers of runs given by their folders, which must be trained on this data.
 
-    With a ``name`` a run is called that; the second head of a critic adds its own name.
+    With a ``name`` a run is called that; the second head of a critic adds its own name, and so
+    does a ``readout``, which is then read alone.
     """
     from toptail.lab.training.runs import require_data
 
     scorers = []
     for folder in folders:
         seed = folder.name.removeprefix("seed-")
-        found = of_run(folder.parent, int(seed), task) if seed.isdecimal() else []
+        found = of_run(folder.parent, int(seed), task, readout) if seed.isdecimal() else []
         for scorer in found:
             require_data(scorer.origin["run"], scorer.origin["data"], train.source, train.sha256)
         scorers += [_renamed(scorer, name, folder) for scorer in found] if name else found
