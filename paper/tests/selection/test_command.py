@@ -339,7 +339,7 @@ def test_training_asks_for_judges_critics_and_a_behaviour_model(
     how = study.config("walks"), study._training(), tmp_path / "runs"
     train_selection(str(data), *how)
     assert asked[0] == ("tdq", 9, (101, 102, 103))
-    asked_for = critic_names("main", "two_head", "control", "other")  # those of the tables
+    asked_for = critic_names("main", "two_head", "control")  # the paper's
     assert sorted(asked[1:-1]) == [(critic, 9, (42, 43, 44)) for critic in sorted(asked_for)]
     assert asked[-1] == ("diffusion", 100_000, (42,))
     asked.clear()

@@ -76,7 +76,7 @@ def selection_jobs(
     """Trainings of the study, in their order; all critics of the paper where none are named."""
     reference = training.critic(data.name, REFERENCE_CRITIC)
     yield TrainingJob(reference, config.reference.seeds, runs)
-    for critic in critics or names("main", "two_head", "control", "other"):
+    for critic in critics or names("main", "two_head", "control"):
         yield TrainingJob(training.critic(data.name, critic), config.seeds, runs)
     if training.diffusion_steps:
         model = training.behaviour_model(data.name)
