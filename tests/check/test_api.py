@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from tests.environments.plane import STEP, GoalPlane, records, small
 from toptail.errors import InputError
 from toptail.lab.check.inputs import CheckConfig
-from toptail.lab.check.result import CheckResult
+from toptail.lab.check.result import CheckResult, check_html
 from toptail.lab.check.run import check
 from toptail.lab.environments.protocol import Copies
 from toptail.lab.tasks.files import Dataset
@@ -91,6 +91,24 @@ def test_it_is_drawn_and_written(result: CheckResult, tmp_path: Path) -> None:
     page = result.write(tmp_path / "out")
     assert page.is_file()
     assert (tmp_path / "out" / "uniform" / "table.parquet").is_file()
+
+
+def test_a_map_says_where_a_critic_helps(result: CheckResult) -> None:
+    figure = result.map()
+    titles = [axes.get_title() for axes in figure.axes][:3]
+    assert titles == [f"{name}, uniform candidates" for name in ("towards", "object", "away")]
+    (source,) = result.sources
+    assert source.table is not None
+    value = source.table.values["value"].reshape(len(result.queries), -1)
+    for axes, name in zip(figure.axes, ("towards", "object", "away"), strict=False):
+        score = source.table.scores[name].reshape(value.shape)
+        top = [
+            np.mean([v for v, s in zip(worth, each, strict=True) if s == max(each)])
+            for worth, each in zip(value, score, strict=True)
+        ]
+        gain = np.asarray(axes.collections[0].get_array())
+        np.testing.assert_allclose(gain, top - value.mean(axis=1))
+    assert "helps, and where it ruins" in check_html(result.content, result._pictures())
 
 
 def numbers(result: CheckResult) -> list[Any]:

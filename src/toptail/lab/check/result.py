@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +23,7 @@ from toptail.lab.check.inputs import ASCENT
 from toptail.lab.check.verdicts import QUESTIONS, asked, questions
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.pools import ScoredPools
-from toptail.report.page import Links, Page, Section, Sheet, render_page
+from toptail.report.page import Links, Page, Picture, Section, Sheet, data_address, render_page
 from toptail.report.table import Cell, Column, Table, interval_cell, numbers, status_cell, words
 from toptail.report.text import one_line, with_interval
 from toptail.results import AuditResult, PicksResult
@@ -50,6 +51,11 @@ class SourceResult:
     """Reasons not to believe the judge; then the audit decides nothing."""
     picked: Mapping[str, PicksResult] = field(default_factory=dict)
     """Scorer -> the audit of its picks, where these alone were judged."""
+
+    @property
+    def judged(self) -> ScoredPools | None:
+        """The table, unless the judge is in doubt."""
+        return None if self.doubts else self.table
 
 
 @dataclass(frozen=True)
@@ -161,6 +167,59 @@ class CheckResult:
             axes.fill_between(x, _numbers(low), _numbers(high), color=line.get_color(), alpha=0.15)
             axes.set_xticks(x, labels)
 
+    @property
+    def has_map(self) -> bool:
+        """Whether states are places in a plane, or begin with one as in a maze, and were judged."""
+        plane = self.queries.states.shape[1] == 2 or "maze" in self.content["task"]
+        return plane and any(each.judged is not None for each in self.sources)
+
+    def map(self) -> Figure:
+        """A figure of the states: blue where the top score gains, red where it loses.
+
+        It has a panel for each critic and source whose candidates were all judged, by a judge
+        without doubts.
+        """
+        from matplotlib.figure import Figure
+
+        if not self.has_map:
+            raise InputError("There is no map: the states of this task are not places in a plane.")
+        panels = {
+            f"{name}, {each.source.name} candidates": top_gain(table, columns)
+            for each in self.sources
+            if (table := each.judged) is not None
+            for name, columns in table.scorers.items()
+        }
+        largest = max(float(np.abs(gain).max()) for gain in panels.values()) or 1.0
+        across = min(len(panels), 3)
+        down = -(-len(panels) // across)
+        height = 4 if across == 1 else 9 / across
+        figure = Figure(figsize=(9, down * height), layout="constrained")
+        axes = figure.subplots(down, across, squeeze=False).ravel()
+        x, y = self.queries.states[:, 0], self.queries.states[:, 1]
+        for place, (title, gain) in zip(axes, panels.items(), strict=False):
+            look = {"c": gain, "cmap": "RdBu", "vmin": -largest, "vmax": largest, "s": 14}
+            dots = place.scatter(x, y, edgecolors="#808080", linewidths=0.3, **look)
+            place.set_title(title, fontsize=9)
+            place.set_aspect("equal")
+            place.set_xticks([])
+            place.set_yticks([])
+        for empty in axes[len(panels) :]:
+            empty.remove()
+        figure.colorbar(dots, ax=figure.axes, label="gain of the top score", shrink=0.8)
+        return figure
+
+    def _pictures(self) -> list[Picture]:
+        if not self.has_map:
+            return []
+        image = BytesIO()
+        self.map().savefig(image, format="png", dpi=140)
+        caption = (
+            "A dot is the state of a query. Blue: the candidate with the top score of the whole "
+            "pool is worth more than a random one; red: less."
+        )
+        source = data_address(image.getvalue(), "png")
+        return [Picture("gain-by-state", "Gain by state", caption, source)]
+
     def write(self, folder: str | PathLike[str]) -> Path:
         """Write ``check.json``, the page and the files behind them; returns the page's path.
 
@@ -175,7 +234,9 @@ class CheckResult:
                 _write_source(each, stage / each.source.name)
             self.queries.save(stage / "queries.npz")
             write_json(stage / "check.json", self.content)
-            (stage / "report.html").write_text(check_html(self.content), encoding="utf-8")
+            (stage / "report.html").write_text(
+                check_html(self.content, self._pictures()), encoding="utf-8"
+            )
         return out / "report.html"
 
 
@@ -217,6 +278,7 @@ def _older(out: Path, sources: set[str]) -> list[str]:
     return [str(path.relative_to(out)) for path in files]
 
 
+_MAP: Final = "Where the critic helps, and where it ruins"
 QUESTION: Final = "Is the best of K candidates by this critic safe to take?"
 ONE_STEP, CLOSED_LOOP = QUESTIONS
 _CRITIC: Final = Column("Critic", "name")
@@ -237,7 +299,23 @@ def check_lines(content: Check) -> list[str]:
     return [*lines, "", *_measured(content), *_not_done(content)]
 
 
-def check_html(content: Check) -> str:
+def top_gain(table: ScoredPools, columns: Mapping[int | None, str]) -> np.ndarray:
+    """What the top score of each pool is worth more than a random candidate, averaged over seeds.
+
+    Candidates that share the top score count alike.
+    """
+    value = np.mean(list(table.values.values()), axis=0)
+    gains = np.zeros((len(columns), table.queries))
+    for seed, column in enumerate(columns.values()):
+        for block in table.blocks():
+            score, worth = block.take(table.scores[column]), block.take(value)
+            top = score == score.max(axis=1, keepdims=True)
+            best = (worth * top).sum(axis=1) / top.sum(axis=1)
+            gains[seed, block.queries] = best - worth.mean(axis=1)
+    return np.asarray(gains.mean(axis=0))
+
+
+def check_html(content: Check, pictures: Sequence[Picture] = ()) -> str:
     """The check as one self-contained page."""
     entries = content["scorers"].values()
     tables = [_verdicts_table(content), *_groups_table(content), *_episodes_table(content)]
@@ -251,6 +329,7 @@ def check_html(content: Check) -> str:
             measured=_measured(content),
             warnings=[text for entry in entries for text in entry["warnings"]],
             notes=_not_done(content),
+            first=[Section("map", pictures, _MAP)] if pictures else [],
             sections=[*(Section(table.name, [Sheet(table)]) for table in tables), *behind],
             method=_method(content),
         )
