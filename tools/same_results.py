@@ -219,8 +219,9 @@ def _reworded(old: Path, new: Path) -> dict[Path, dict[str, str]]:
     for path in old.rglob("claims.json"):
         beside = new / path.relative_to(old)
         if beside.is_file():
-            pairs = zip(json.loads(path.read_text()), json.loads(beside.read_text()), strict=True)
-            for one, other in pairs:
+            later = {row["id"]: row for row in json.loads(beside.read_text())}
+            for one in json.loads(path.read_text()):
+                other = later.get(one["id"], one)
                 if one["comment"] != other["comment"]:
                     folder = found.setdefault(path.parent.relative_to(old), {})
                     folder[one["comment"]] = other["comment"]

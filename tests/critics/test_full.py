@@ -125,14 +125,18 @@ def test_permuted_batch(c: Case) -> None:
     loss, grads = c.gradient(c.params, batch)
     permuted, permuted_grads = c.gradient(c.params, jax.tree.map(lambda x: x[order], batch))
     rounding = 1e-2 if c.critic.compute_params(c.params) is not c.params else 1e-5
-    assert permuted == pytest.approx(loss, rel=1e-5, abs=2e-5)
+    # Distances that are sums of maxima round once more than products do.
+    absolute = 2e-5 if c.critic.name == "temporal_distance" else 1e-5
+    assert permuted == pytest.approx(loss, rel=1e-5, abs=absolute)
     error = np.linalg.norm(flat(grads) - flat(permuted_grads))
     assert error < rounding * np.linalg.norm(flat(grads))
     # Moving the goals alone is another batch.
     columns = [name for name in Batch._fields if name.endswith("goals")]
     moved = {name: getattr(batch, name)[order] for name in columns}
     other, _ = c.gradient(c.params, batch._replace(**moved))
-    assert other["loss"] != pytest.approx(loss["loss"], rel=2e-5)
+    # Where a constant is most of the loss, or a bound keeps scores small, goals change it less.
+    least = {"quasimetric": 2e-4, "spectral": 2e-5}.get(c.critic.name, 1e-3)
+    assert other["loss"] != pytest.approx(loss["loss"], rel=least)
 
 
 def test_second_call_does_not_compile(c: Case) -> None:
@@ -166,7 +170,9 @@ def test_target_network(c: Case) -> None:
         assert not np.any(flat(grads.pop(FROZEN)))
     if classified(c).target:
         source = target_source(c.critic.name, c.fresh)
-        np.testing.assert_allclose(flat(c.fresh["target"]), flat(source), rtol=1e-6, atol=1e-7)
+        # The slow twin of spectral's vectors rounds in another order; other targets are copies.
+        rtol, atol = (1e-6, 1e-7) if c.critic.name == "spectral" else (0, 0)
+        np.testing.assert_allclose(flat(c.fresh["target"]), flat(source), rtol=rtol, atol=atol)
         assert not np.any(flat(grads.pop("target")))
     assert all(np.any(leaf) for leaf in jax.tree.leaves(grads))
 
