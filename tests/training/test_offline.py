@@ -191,9 +191,11 @@ def test_batch(reward: Any, reached: float, on_the_way: float) -> None:
         row, goal, value, anywhere = (np.asarray(x) for x in sampling.rows(key, data, 4096))
     assert batch.rows is not None
     assert batch.goal_rows is not None
+    assert batch.value_goal_rows is not None
     np.testing.assert_array_equal(batch.rows, row)
     np.testing.assert_array_equal(batch.goal_rows, goal)
-    others = batch._replace(rows=None, goal_rows=None)
+    np.testing.assert_array_equal(batch.value_goal_rows, value)
+    others = batch._replace(rows=None, goal_rows=None, value_goal_rows=None)
     assert all(column.dtype == jnp.float32 for column in jax.tree.leaves(others))
     for column, name in (
         (batch.states, 10 * row),

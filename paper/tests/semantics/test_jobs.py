@@ -194,7 +194,7 @@ class TestCode:
         self, out: Path, measured: list[str], monkeypatch: pytest.MonkeyPatch, package: str
     ) -> None:
         first = made(out)
-        monkeypatch.setattr(jobs, "version", lambda n: "99" if n == package else version(n))
+        monkeypatch.setattr(jobs, "installed", lambda n: "99" if n == package else version(n))
         code_hash.cache_clear()
         assert check(out, measured, COLUMNS + SWEEP) == first
 
