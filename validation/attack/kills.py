@@ -121,8 +121,12 @@ def make_folder(folder: Path) -> None:
 
 
 def snapshot(folder: Path) -> dict[str, str]:
-    """Hashes of all files below a folder, without recorded times; locks do not count."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock")
+    """Hashes of all files below a folder, without recorded times.
+
+    Locks do not count, nor does what Python compiled of a user's file, which has that file's time.
+    """
+    left_out = (".lock", ".pyc")
+    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix not in left_out)
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(
             timeless(path.suffix, path.read_bytes())
