@@ -74,7 +74,7 @@ def slow_loss(
         losses.append(spread + held + dual + np.mean(model))
         multiplier = np.exp(params["log_multiplier"][j])
         info.append((np.mean(far), np.mean(step), multiplier, np.mean(model)))
-    names = ("far", "step", "multiplier", "model_loss")
+    names = ("far", "step_length", "multiplier", "model_loss")
     means = np.mean(info, axis=0)
     return {"loss": float(np.mean(losses)), **dict(zip(names, map(float, means), strict=True))}
 

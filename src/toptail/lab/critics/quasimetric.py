@@ -157,7 +157,7 @@ class Quasimetric(Critic):
         loss = jnp.mean(spread + held + dual + model)
         return loss, {
             "far": jnp.mean(far),
-            "step": jnp.mean(step),
+            "step_length": jnp.mean(step),
             "multiplier": jnp.mean(multiplier),
             "model_loss": jnp.mean(model),
         }
