@@ -36,6 +36,7 @@ PAPER = cli.Program(
         "ledger": Command("Decide every statement of the paper again.", f"{_AT}.ledger:Ledger"),
         "grid": Command("Answer a question by a declared grid of trainings.", f"{_AT}.grid:Grid"),
         "all": Command("Run everything about whole tasks.", f"{_AT}.all:All"),
+        "zoo": Command("Ask of many critics whether they are safe to maximize.", f"{_AT}.zoo:Zoo"),
         "train-walker": Command(
             "Train a walker that collects data.", f"{_AT}.train_walker:TrainWalker"
         ),

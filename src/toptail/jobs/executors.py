@@ -65,7 +65,7 @@ class Processes:
     """Time for all jobs: what runs then is stopped. None: no limit."""
 
     def run(self, jobs: Sequence[Job], tick: Tick = no_tick) -> dict[str, Done]:
-        """Run them side by side; after a failure the running ones still end."""
+        """Run them side by side; after a failure, all that do not need the failed one."""
         end = None if self.seconds is None else time.monotonic() + self.seconds
         children: list[subprocess.Popen[bytes]] = []
         with ThreadPoolExecutor(max(1, len(jobs))) as threads:
@@ -87,6 +87,8 @@ class Processes:
         log = job.lock.with_suffix(".log")
         log.parent.mkdir(parents=True, exist_ok=True)
         start = time.monotonic()
+        if end is not None and start >= end:
+            raise NotDoneError(f"Time is up before {job.name}: the same command goes on.")
         with log.open("ab") as output:
             words = list(self.command(job))
             child = subprocess.Popen(
@@ -119,7 +121,7 @@ class Ray:
     """The cluster's address; one is started on this machine unless given."""
 
     def run(self, jobs: Sequence[Job], tick: Tick = no_tick) -> dict[str, Done]:
-        """Run them on the cluster's nodes; a failure cancels the running ones."""
+        """Run them on the nodes of the cluster; an interrupt cancels the running ones."""
         ray = connect(self.address)
         about = self.jobs_of, list(sys.argv), str(Path.cwd())
         references: list[Any] = []
@@ -151,21 +153,33 @@ def _scheduled(
     tick: Tick,
     room: Resources | None = None,
 ) -> dict[str, Done]:
-    """Start every missing job as soon as its needs are done and there is room for it."""
+    """Start every missing job as soon as its needs are done and there is room for it.
+
+    A job that fails fails those that need it; the others are run, and the first failure is raised
+    when nothing is left to do.
+    """
     waiting = {job.id: job for job in jobs if not job.is_done()}
     finished = {job.id for job in jobs} - waiting.keys()
     running: dict[Any, Job] = {}
     found: dict[str, Done] = {}
+    failures: list[NotDoneError] = []
     total = len(waiting)
-    while waiting or running:
+    while running or any(finished.issuperset(job.needs) for job in waiting.values()):
         for job in [job for job in waiting.values() if finished.issuperset(job.needs)]:
             if room is None or not running or _fits(job, running.values(), room):
                 running[start(waiting.pop(job.id))] = job
         handle = first(list(running))
         job = running.pop(handle)
-        found[job.id] = result(handle, job.name)
+        try:
+            found[job.id] = result(handle, job.name)
+        except NotDoneError as error:
+            failures.append(error)
+            tick(f"failed: {job.name}", len(found) / total)
+            continue
         finished.add(job.id)
         tick(f"{len(found)} of {total} jobs, last {job.name}", len(found) / total)
+    if failures:
+        raise failures[0]
     return found
 
 

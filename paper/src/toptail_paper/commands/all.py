@@ -25,8 +25,9 @@ from toptail.commands.flags import (
     own_words,
 )
 from toptail.commands.terminal import say
-from toptail.commands.train import BEHAVIOUR
+from toptail.commands.train import BEHAVIOUR, HEAD
 from toptail.errors import InputError, NotDoneError
+from toptail.jobs.job import Resources
 from toptail.lab.critics.registry import MAIN, label_of, split_label
 from toptail.lab.critics.registry import names as critics_in
 from toptail.lab.tasks.names import parse_name
@@ -41,22 +42,39 @@ CONTROLS: Final = {"pointmaze": critics_in("control")}
 FIRST_STAGES: Final = "queries,pools,reference,exact,exact_continuous,euclidean,scores"
 """Stages of the selection study that need the main critics and the behaviour model."""
 
+HEAD_BASE: Final = "raw"
+"""The critic whose embeddings a value head reads."""
+
+CORES: Final = Resources(1.0, 0.0)
+"""A job that uses all cores."""
+ACCELERATOR: Final = Resources(0.0, 1.0)
+"""A job that uses the accelerator."""
+
+
+def judges_of(data: str) -> dict[str, tuple[int, ...]]:
+    """What proposes and judges in a maze, with all seeds: behaviour models and TD-Q."""
+    from toptail_paper.selection.config import SelectionConfig
+    from toptail_paper.semantics.config import SemanticsConfig
+
+    semantics, selection = SemanticsConfig((data,)), SelectionConfig.for_task(data)
+    value = (*semantics.seeds, semantics.oracle_seed, *selection.reference.seeds)
+    return {BEHAVIOUR: semantics.diffusion_seeds, "tdq": value}
+
+
+def is_head(critic: str) -> bool:
+    """Whether a critic is trained on the embeddings of another one."""
+    return split_label(critic)[0] == HEAD
+
 
 @dataclass(frozen=True, kw_only=True)
-class All(JobFlags):
-    """Run everything about whole tasks: data, critics, both studies on them.
-
-      toptail-paper all --task PointMaze --out runs/pointmaze
-
-    Training and scoring share the accelerator; collecting and rollouts use the cores meanwhile.
-    Stopped at any moment, the same command goes on. Logs are in OUT/.jobs.
-    """
+class TaskJobs(JobFlags):
+    """What commands over whole tasks share: folders, time, and jobs that are commands."""
 
     out: Annotated[Path, OUTPUT]
-    """Folder of the studies: OUT/semantics and OUT/selection/TASK."""
+    """Folder of what is made; runs and data are below it unless named."""
     task: Names = ()
-    """The paper's tasks, such as AntMaze, at their main settings, or OGBench's data sets; all
-    eight tasks unless given."""
+    """The paper's tasks, such as AntMaze, at their main settings, or OGBench's data sets; all of
+    them unless given."""
     runs: Path | None = None
     """Folder of the trained runs; OUT/runs unless given."""
     data: Path | None = None
@@ -64,18 +82,12 @@ class All(JobFlags):
     walkers: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """Folder of the walkers that collect, DIR/BODY/actor.safetensors; the main settings' unless
     given."""
-    also: Annotated[Names, DECIDE] = ()
-    """Further critics on every task, such as tdq[reward=0/1], beside the main settings'."""
     steps: Annotated[int | None, SCALE] = None
     """Optimizer steps of every critic and behaviour model; the studies' own unless given."""
     minutes: Annotated[float | None, SCALE] = None
     """Stop after so many minutes; no limit unless given."""
     accelerator: Annotated[int, SCALE] = 2
     """Jobs that share the accelerator: while one compiles, another trains."""
-    no_two_heads: Annotated[bool, DECIDE] = False
-    """Leave the two-head critics out."""
-    no_deployment: Annotated[bool, DECIDE] = False
-    """Leave actors and closed loops out."""
 
     def run(self) -> int:
         need_training("all")
@@ -84,7 +96,6 @@ class All(JobFlags):
         if self.by_jobs() or self.ray is not None:
             return 0
         from toptail.jobs.executors import Processes
-        from toptail.jobs.job import Resources
 
         jobs, words = self.jobs(), own_words()
         seconds = None if self.minutes is None else 60 * self.minutes
@@ -95,22 +106,16 @@ class All(JobFlags):
         say(f"All {len(jobs)} jobs are done.")
         return 0
 
-    def jobs(self) -> list[Job]:
-        """The jobs of all tasks, in the order in which they start where they can."""
+    def settings_of(self, task: str) -> MainSettings:
+        """The settings of a task that can be collected here."""
         from toptail.lab.tasks.collect import Collection, check_collectable
         from toptail.lab.walkers.experts import expert_for
 
-        found: list[Job] = []
-        for task in dict.fromkeys(names(self.task) or MAIN_SETTINGS):
-            settings = main_settings(task)
-            walkers = self.walkers or settings.walkers
-            guide = expert_for(parse_name(settings.data), walkers)
-            check_collectable(Collection(settings.data, expert=guide))
-            # The tasks share the folder of the semantics study: one after another.
-            shared = [job.id for job in found if job.name.startswith("semantics")][-1:]
-            also = (*settings.also, *names(self.also))
-            found += self._task(task, replace(settings, walkers=walkers, also=also), shared)
-        return found
+        settings = main_settings(task)
+        walkers = self.walkers or settings.walkers
+        guide = expert_for(parse_name(settings.data), walkers)
+        check_collectable(Collection(settings.data, expert=guide))
+        return replace(settings, walkers=walkers)
 
     @property
     def _runs(self) -> Path:
@@ -121,55 +126,113 @@ class All(JobFlags):
         return self.data or self.out / "data"
 
     def _job(
-        self, name: str, words: list[str], needs: list[str], outputs: list[Path], *, gpu: bool
+        self,
+        name: str,
+        words: list[str],
+        needs: list[str],
+        outputs: list[Path],
+        resources: Resources,
     ) -> Job:
-        from toptail.jobs.job import Job, Resources
+        from toptail.jobs.job import Job
 
         return Job(
             name=name,
             content={"command": words},
             home=self.out,
             outputs=outputs,
-            work=lambda: self._call(name, words),
+            work=lambda: self._call(name, words, gently=resources.gpus == 0),
             needs=needs,
-            resources=Resources(0.0, 1.0) if gpu else Resources(),
+            resources=resources,
         )
 
-    def _call(self, name: str, words: list[str]) -> None:
+    def _call(self, name: str, words: list[str], *, gently: bool) -> None:
+        """Run a command; what does not train gives way to what does."""
         from toptail import cli
         from toptail_paper.cli import PAPER
 
+        if gently:
+            os.nice(10)
         os.environ["TOPTAIL_DATA"] = str(self._data.resolve())
         os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-        program = PAPER if words[0] == "study" else cli.TOPTAIL
+        program = PAPER if words[0] in PAPER.commands else cli.TOPTAIL
         sys.argv = [program.name, *words]  # records name the command line
         code = cli.main(words, program)
         if code:
             raise NotDoneError(f"{name} ended with code {code}.")
 
-    def _task(self, label: str, settings: MainSettings, shared: list[str]) -> Iterator[Job]:
-        """One task's jobs; its semantics wait for the jobs ``shared`` in the same folder."""
+    def _collect(self, label: str, settings: MainSettings) -> Job:
+        """The collection of a task's data set, on all cores."""
         from toptail.lab.tasks.files import split_path
-        from toptail.lab.training.runs import RECORD, run_folder
 
-        name = settings.data
-        task, file = parse_name(name), self._data / f"{name}.npz"
-        words = ["data", "collect", name, "--out", str(file)]
+        file = self._data / f"{settings.data}.npz"
+        words = ["data", "collect", settings.data, "--out", str(file)]
         if settings.walkers is not None:
             words += ["--walkers", str(settings.walkers)]
         both = [split_path(file, split) for split in ("train", "val")]
-        collected = self._job(f"collect {label}", words, [], both, gpu=False)
+        return self._job(f"collect {label}", words, [], both, CORES)
+
+    def _training(
+        self, label: str, data: str, critic: str, seeds: tuple[int, ...], needs: list[str]
+    ) -> Job:
+        """All seeds of a critic; a value head reads the raw critic of the same seed."""
+        from toptail.lab.training.runs import RECORD, run_folder
+
+        words = ["train", "--task", data, "--out", str(self._runs), "--critics", critic]
+        words += ["--seeds", ",".join(map(str, seeds)), "--steps", str(self._steps(data))]
+        if is_head(critic):
+            words += ["--on", str(self._runs / data / HEAD_BASE)]
+        home = self._runs / data / label_of(*split_label(critic))
+        records = [run_folder(home, seed) / RECORD for seed in seeds]
+        return self._job(f"train {label} {critic}", words, needs, records, ACCELERATOR)
+
+    def _steps(self, name: str) -> int:
+        from toptail_paper.semantics.train import SemanticsTraining
+
+        own = SemanticsTraining()
+        usual = own.steps if parse_name(name).is_maze else own.play_steps
+        return usual if self.steps is None else self.steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class All(TaskJobs):
+    """Run everything about whole tasks: data, critics, both studies on them.
+
+      toptail-paper all --task PointMaze --out runs/pointmaze
+
+    Training and scoring share the accelerator; collecting and rollouts use the cores meanwhile.
+    Stopped at any moment, the same command goes on. Logs are in OUT/.jobs; the studies are in
+    OUT/semantics and OUT/selection/TASK.
+    """
+
+    also: Annotated[Names, DECIDE] = ()
+    """Further critics on every task, such as tdq[reward=0/1], beside the main settings'."""
+    no_two_heads: Annotated[bool, DECIDE] = False
+    """Leave the two-head critics out."""
+    no_deployment: Annotated[bool, DECIDE] = False
+    """Leave actors and closed loops out."""
+
+    def jobs(self) -> list[Job]:
+        """The jobs of all tasks, in the order in which they start where they can."""
+        found: list[Job] = []
+        for task in dict.fromkeys(names(self.task) or MAIN_SETTINGS):
+            settings = self.settings_of(task)
+            # The tasks share the folder of the semantics study: one after another.
+            shared = [job.id for job in found if job.name.startswith("semantics")][-1:]
+            also = (*settings.also, *names(self.also))
+            found += self._task(task, replace(settings, also=also), shared)
+        return found
+
+    def _task(self, label: str, settings: MainSettings, shared: list[str]) -> Iterator[Job]:
+        """One task's jobs; its semantics wait for the jobs ``shared`` in the same folder."""
+        name = settings.data
+        task, collected = parse_name(name), self._collect(label, settings)
         yield collected
 
-        trainings = {}
+        trainings: dict[str, Job] = {}
         for critic, seeds in self._trainings(settings):
-            words = ["train", "--task", name, "--out", str(self._runs), "--critics", critic]
-            words += ["--seeds", ",".join(map(str, seeds)), "--steps", str(self._steps(name))]
-            home = self._runs / name / label_of(*split_label(critic))
-            records = [run_folder(home, seed) / RECORD for seed in seeds]
-            trainings[critic] = self._job(
-                f"train {label} {critic}", words, [collected.id], records, gpu=True
-            )
+            below = [trainings[HEAD_BASE].id] if is_head(critic) else []
+            needs = [collected.id, *below]
+            trainings[critic] = self._training(label, name, critic, seeds, needs)
         first = [job for critic, job in trainings.items() if critic in (*MAIN, BEHAVIOUR)]
         every = [job.id for job in trainings.values()]
         yield from first
@@ -180,29 +243,19 @@ class All(JobFlags):
         words = ["study", "semantics", "--task", name, "--runs", str(self._runs)]
         files = [folder / "scores" / name / "draws.npz", folder / "report.html"]
         words += ["--out", str(folder)]
-        yield self._job(f"semantics {label}", words, [*every, *shared], files, gpu=True)
-
-    def _steps(self, name: str) -> int:
-        from toptail_paper.semantics.train import SemanticsTraining
-
-        own = SemanticsTraining()
-        usual = own.steps if parse_name(name).is_maze else own.play_steps
-        return usual if self.steps is None else self.steps
+        yield self._job(f"semantics {label}", words, [*every, *shared], files, ACCELERATOR)
 
     def _trainings(self, settings: MainSettings) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Critics and behaviour model of a task with their seeds; first what others wait for."""
-        from toptail_paper.selection.config import SelectionConfig
         from toptail_paper.semantics.config import SemanticsConfig
 
         name, also = settings.data, settings.also
         task = parse_name(name)
-        semantics, selection = SemanticsConfig((name,)), SelectionConfig.for_task(name)
-        seeds = semantics.seeds
+        seeds = SemanticsConfig((name,)).seeds
         if not task.is_maze:
             yield from ((critic, seeds) for critic in (*MAIN, *also))
             return
-        yield BEHAVIOUR, semantics.diffusion_seeds
-        yield "tdq", (*seeds, semantics.oracle_seed, *selection.reference.seeds)
+        yield from judges_of(name).items()
         yield from ((critic, seeds) for critic in reversed(MAIN) if critic != "tdq")
         if settings.two_heads and not self.no_two_heads:
             yield from ((critic, seeds) for critic in critics_in("two_head"))
@@ -218,21 +271,19 @@ class All(JobFlags):
         study += ["--rollout-queries", str(settings.rollout_queries)]
         study += ["--out", str(folder.parent), "--stage"]
         main = [folder / "scores" / f"{critic}@42.npz" for critic in MAIN]
-        scored = self._job(f"selection {label}", [*study, FIRST_STAGES], first, main, gpu=True)
+        scored = self._job(f"selection {label}", [*study, FIRST_STAGES], first, main, ACCELERATOR)
         yield scored
         rollouts = [folder / "rollouts.npz"]
-        rolled = self._job(
-            f"rollouts {label}", [*study, "rollouts"], [scored.id], rollouts, gpu=False
-        )
+        rolled = self._job(f"rollouts {label}", [*study, "rollouts"], [scored.id], rollouts, CORES)
         yield rolled
         before = [scored.id, rolled.id]
         if settings.deployment and not self.no_deployment:
             files = [folder / "deployment" / f"{each}.json" for each in ("actors", "closed_loop")]
             words = [*study, "deployment"]
-            deployed = self._job(f"deployment {label}", words, [scored.id], files, gpu=True)
+            deployed = self._job(f"deployment {label}", words, [scored.id], files, ACCELERATOR)
             yield deployed
             before.append(deployed.id)
         # Critics that were trained later are scored, and their picks rolled out.
         words = [*study, "scores,rollouts,tables"]
         report = [folder / "report.html"]
-        yield self._job(f"tables of {label}", words, [*before, *every], report, gpu=False)
+        yield self._job(f"tables of {label}", words, [*before, *every], report, CORES)

@@ -1,0 +1,174 @@
+"""``toptail-paper zoo``: train critics beyond the paper's, and ask of each whether it is safe.
+
+What is trained and what would count as an answer is declared in ``paper/docs/zoo.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final
+
+from toptail.commands.flags import DECIDE, Names, names
+from toptail.commands.train import HEAD
+from toptail.errors import InputError
+from toptail.jobs.job import Resources
+from toptail.lab.critics.registry import entry
+from toptail.lab.critics.registry import names as critics_in
+from toptail.lab.tasks.names import parse_name
+from toptail_paper.commands.all import (
+    CORES,
+    FIRST_STAGES,
+    HEAD_BASE,
+    TaskJobs,
+    is_head,
+    judges_of,
+)
+
+if TYPE_CHECKING:
+    from toptail.jobs.job import Job
+    from toptail_paper.study.main_settings import MainSettings
+
+HEADED: Final = ("tdq", HEAD_BASE, HEAD)
+"""The cure, what it is made of, and what it is compared with."""
+FURTHER: Final = tuple(name for name in critics_in("other") if name != HEAD)
+"""Critics that the paper did not test."""
+WHOLE: Final = ("PointMaze", "AntMaze")
+"""Tasks on which every critic is trained."""
+CURED: Final = ("HumanoidMaze", "AntSoccer")
+"""Tasks on which the cure alone is measured."""
+
+ROUNDS: Final = (
+    (WHOLE, (*HEADED, "cosine")),
+    (WHOLE[:1], FURTHER),
+    (CURED, HEADED),
+    (WHOLE, ("hybrid",)),
+    (WHOLE[1:], FURTHER),
+)
+"""What is trained first: tasks and critics."""
+
+ENSEMBLES: Final = {"tdq": ("q_min", "q_lcb"), "raw": ("f_raw_min", "f_raw_lcb")}
+"""Readouts of the two networks of a run beside their mean, which are rows of their own."""
+
+BESIDE: Final = Resources(0.0, 0.0)
+"""A job that starts as soon as it can, beside all others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zoo(TaskJobs):
+    """Ask of many critics whether they are safe to maximize, and of a value head whether it cures.
+
+      toptail-paper zoo --task PointMaze --out runs/zoo
+      toptail-paper zoo --task PointMaze --critics mine --out runs/zoo
+
+    Collects the data, trains the critics, judges their picks in both studies, and checks each one:
+    best of up to 64 and 10,000 candidates, ascent, and followed at every step. Stopped at any
+    moment, the same command goes on. OUT/check has a folder for each critic.
+    """
+
+    critics: Annotated[Names, DECIDE] = ()
+    """Only these critics, beside TD-Q and raw, which they are compared with."""
+
+    def jobs(self) -> list[Job]:
+        """Collections first, then the rounds, each with what follows from it."""
+        rounds = list(self._rounds())
+        settings = {task: self.settings_of(task) for tasks, _ in rounds for task in tasks}
+        collected = {task: self._collect(task, own) for task, own in settings.items()}
+        found: dict[str, Job] = {job.id: job for job in collected.values()}
+        trained: dict[str, dict[str, Job]] = {task: {} for task in settings}
+        for tasks, critics in rounds:
+            for task in tasks:
+                of_task, own = trained[task], settings[task]
+                for job in self._trainings(task, own, critics, collected[task], of_task):
+                    found[job.id] = job
+                for job in self._asked(task, own, critics, of_task):
+                    found[job.id] = job
+        return list(found.values())
+
+    def _rounds(self) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+        tasks, critics = names(self.task), names(self.critics)
+        for task in tasks:
+            if not parse_name(self.settings_of(task).data).is_maze:
+                raise InputError(f"--task {task}: candidates are judged in mazes alone.")
+        if critics:
+            own = (*HEADED[:2], *(name for name in critics if entry(name).name not in HEADED[:2]))
+            yield tuple(tasks or WHOLE), own
+            return
+        for of_round, trained in ROUNDS:
+            wanted = tuple(task for task in of_round if not tasks or task in tasks)
+            if wanted:
+                yield wanted, trained
+        if others := tuple(task for task in tasks if task not in (*WHOLE, *CURED)):
+            yield others, (*HEADED, "cosine", *FURTHER)
+
+    def _trainings(
+        self,
+        task: str,
+        settings: MainSettings,
+        critics: Sequence[str],
+        collected: Job,
+        trained: dict[str, Job],
+    ) -> Iterator[Job]:
+        """The trainings of a round; ``trained`` has those of the task by critic, and gets these."""
+        judges = judges_of(settings.data)
+        seeds = judges["tdq"][:3]
+        for critic in dict.fromkeys((*judges, *critics)):
+            if critic in trained:
+                continue
+            below = [trained[HEAD_BASE].id] if is_head(critic) else []
+            asked = judges.get(critic, seeds)
+            needs = [collected.id, *below]
+            trained[critic] = self._training(task, settings.data, critic, asked, needs)
+            yield trained[critic]
+
+    def _asked(
+        self, task: str, settings: MainSettings, critics: Sequence[str], trained: Mapping[str, Job]
+    ) -> Iterator[Job]:
+        """What is asked of the critics of a round: both studies, and a check of each."""
+        first = set(HEADED) <= set(critics) or bool(self.critics)
+        every, name = [job.id for job in trained.values()], settings.data
+        of_judges = [trained[each].id for each in judges_of(name)]
+        folder = self.out / "selection" / name
+        study = ["study", "selection", "--task", name, "--runs", str(self._runs)]
+        study += ["--rollout-queries", str(settings.rollout_queries)]
+        study += ["--out", str(folder.parent), "--stage"]
+        before = []
+        if first:
+            scores = [folder / "scores" / f"{HEAD_BASE}@42.npz"]
+            scored = self._job(f"selection {task}", [*study, FIRST_STAGES], every, scores, BESIDE)
+            rollouts = [folder / "rollouts.npz"]
+            words = [*study, "rollouts"]
+            rolled = self._job(f"rollouts {task}", words, [scored.id], rollouts, CORES)
+            before = [scored.id, rolled.id]
+            yield scored
+            yield rolled
+        for critic in critics:
+            yield from self._checks(task, name, critic, [trained[critic].id, *of_judges])
+        label = f"{task}, {critics[0]} to {critics[-1]}"
+        semantics = self.out / "semantics" / name
+        words = ["study", "semantics", "--task", name, "--runs", str(self._runs)]
+        words += ["--out", str(semantics)]
+        page = [semantics / "report.html"]
+        yield self._job(f"semantics {label}", words, every, page, BESIDE)
+        words = [*study, "scores,tables"]
+        page = [folder / "report.html"]
+        yield self._job(f"tables of {label}", words, [*before, *every], page, BESIDE)
+
+    def _checks(self, task: str, name: str, critic: str, needs: list[str]) -> Iterator[Job]:
+        """A check of a critic by the best judge of its one step, and one in larger pools."""
+        point = parse_name(name).family == "pointmaze"
+        home = self._runs / name / critic / "seed-4*"
+        scorers = [home.as_posix(), *(f"{home}:{each}" for each in ENSEMBLES.get(critic, ()))]
+        check = ["check", "--task", name, "--runs", str(self._runs)]
+        check += ["--judge", "exact" if point else "reference"]
+        check += [word for scorer in scorers for word in ("--scorer", scorer)]
+        sizes = {"": ["--pools", "nearest,uniform,ascent", "--starts", "80" if point else "40"]}
+        if point:
+            few = ["--per-group", "60", "--starts", "1", "--follow-k", "1,2"]
+            sizes["-10000"] = ["--pools", "uniform", "--pool-size", "10000", *few]
+        for end, words in sizes.items():
+            out = self.out / "check" / name / f"{critic}{end}"
+            line = [*check, *words, "--out", str(out)]
+            yield self._job(
+                f"check {task} {critic}{end}", line, needs, [out / "check.json"], BESIDE
+            )
