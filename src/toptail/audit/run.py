@@ -68,7 +68,7 @@ def pools_content(
     result = found.content | {
         "format": FORMAT,
         "kind": "pools",
-        "family": list(grid.deciding),
+        "k_grid": list(grid.deciding),
         "k_max": grid.k_max,
         "unit": settings.unit,
         "min_pool": chosen.min_pool,

@@ -28,7 +28,6 @@ from toptail.report.text import (
     number,
     one_line,
     p_value,
-    peak,
     question,
     ranked,
     remark_lines,
@@ -391,7 +390,7 @@ def scorer_words(audit: Audit, name: str) -> str:
     share = with_interval(*(scorer[f"captured{end}"][-1] for end in ("", "_low", "_high")))
     words = f"{status_words(verdict, audit['k'][-1])}: gain "
     words += f"{signed(gain_at_end(scorer), decimals, MISSING_SHORT)} in value, captured {share}"
-    k, value = peak(scorer)
+    k, value = verdict["k_best"], scorer["peak_value"]
     if k is not None:
         words += f", peak {'' if value is None else number(value, decimals) + ' '}at K = {k}"
     if verdict["status"] == "inconclusive" and verdict["queries_needed"] is not None:

@@ -38,7 +38,6 @@ from toptail.report.text import (
     last,
     one_line,
     p_value,
-    peak,
     percent,
     plural,
     ranked,
@@ -112,8 +111,8 @@ def _verdict_cell(audit: Audit, name: str) -> Cell:
 
 
 def _peak_cell(scorer: Mapping[str, Any], decimals: int) -> Cell:
-    k, value = peak(scorer)
-    cell = number_cell(value, decimals=decimals)
+    k = scorer["verdict"]["k_best"]
+    cell = number_cell(scorer["peak_value"], decimals=decimals)
     return cell if k is None else replace(cell, detail=f"(K = {k})")
 
 
@@ -334,7 +333,7 @@ def checks_table(audit: Audit, names: Sequence[str]) -> Table:
 
 def steps_table(audit: Audit, name: str) -> Table:
     """The steps between two K that come nearest to harm; no rows if none are stored."""
-    steps, grid = audit["scorers"][name]["verdict"]["steps"] or [], audit["family"]
+    steps, grid = audit["scorers"][name]["verdict"]["steps"] or [], audit["k_grid"]
     looked_at = max(len(steps), len(grid) * (len(grid) - 1) // 2)  # not all of them are stored
     worst = sorted(steps, key=lambda s: (s["low"] is None, s["low"] or 0.0))[:MOST_STEPS]
     ends = [(step["value"], step["low"], step["high"]) for step in worst]
