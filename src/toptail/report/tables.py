@@ -196,7 +196,6 @@ def value_table(audit: Audit) -> Table:
         f"{percent(audit['thresholds']['level'])} intervals.",
         [_over_k({"Scorer": name}, ks, cells) for name, cells in curves],
         stacked=True,
-        over_k=True,
     )
 
 
@@ -212,7 +211,6 @@ def captured_table(audit: Audit) -> Table:
             for n in ranked(audit)
         ],
         stacked=True,
-        over_k=True,
     )
 
 
@@ -259,7 +257,6 @@ def off_support_table(audit: Audit) -> Table:
         "candidates (base rate). Above 0, search is drawn off the support.",
         rows,
         stacked=True,
-        over_k=True,
     )
 
 
