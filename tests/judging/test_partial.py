@@ -244,7 +244,7 @@ def test_missing_values_of_a_file_name_the_row_and_the_three_ways(
     assert "--p-judged" in said
     assert "--unjudged bounds" in said
     out = str(tmp_path / "out")
-    assert main(["audit", str(tmp_path / "t.parquet"), "--unjudged", "zero", "--out", out]) == 0
+    assert main(["audit", str(tmp_path / "t.parquet"), "--unjudged", "0", "--out", out]) == 0
     assert main(["audit", str(tmp_path / "t.parquet"), "--unjudged", "x", "--out", out]) == 2
 
 

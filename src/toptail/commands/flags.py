@@ -351,11 +351,9 @@ class JudgedFlags(PoolFlags):
         if self.unjudged is None or self.unjudged == "bounds":
             return self.unjudged  # type: ignore[return-value]
         try:
-            return 0.0 if self.unjudged == "zero" else float(self.unjudged)
+            return float(self.unjudged)
         except ValueError:
-            raise InputError(
-                f"--unjudged {self.unjudged} must be zero, a number, or bounds."
-            ) from None
+            raise InputError(f"--unjudged {self.unjudged} must be a number or bounds.") from None
 
     def _value_range(self) -> tuple[float, float] | None:
         if not self.value_range:
