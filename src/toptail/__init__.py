@@ -21,7 +21,7 @@ from toptail.api import (
     read,
 )
 from toptail.errors import InputError
-from toptail.judging.how import HowJudged
+from toptail.judging.how_judged import HowJudged
 
 if TYPE_CHECKING:
     from toptail.audit.verdict import Verdict

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from toptail.audit.settings import Rule, Settings, Unit
 from toptail.errors import InputError, check_whole, option
-from toptail.judging.how import HowJudged
+from toptail.judging.how_judged import HowJudged
 from toptail.progress import caller
 
 if TYPE_CHECKING:
@@ -565,7 +565,7 @@ def _parts(columns: TableColumns, judged: HowJudged) -> Columns:
         p_judged=judged.p_judged,
         scores=columns.scores,
         values=judged.columns(columns.values),
-        partly=judged.partly,
+        missing_values=judged.missing_values,
         missing=columns.missing,
     )
 
@@ -588,7 +588,7 @@ def _joined(
 def _pools(
     source: Any, columns: TableColumns, judged: HowJudged, *, stream: bool = False
 ) -> tuple[ScoredPools, str | None]:
-    complete = judged.cheap is None and not judged.partly
+    complete = judged.cheap is None and not judged.missing_values
     parts = _parts(columns, judged)
     return _joined(source, parts, judged, columns.values, stream=stream and complete)
 

@@ -114,12 +114,12 @@ class Headroom:
     where it is bounded."""
 
     def add_to(self, sample: Sample) -> None:
-        """Register what is needed beside ``oracle``."""
+        """Add the columns of queries that this kind of headroom reads beside ``oracle``."""
 
     def add_scorer(
         self, sample: Sample, prefix: str, column: ScoreColumn, members: Sequence[str]
     ) -> None:
-        """Register what is needed of a scorer beside its value.
+        """Add the columns of a scorer that this kind of headroom reads beside its value.
 
         ``column`` has its numbers, the means over the score columns ``members``.
         """

@@ -29,7 +29,7 @@ import tyro
 
 from toptail.commands.terminal import progress_bar, say
 from toptail.errors import InputError
-from toptail.judging.how import HowJudged
+from toptail.judging.how_judged import HowJudged
 
 if TYPE_CHECKING:
     from toptail.jobs.job import Job

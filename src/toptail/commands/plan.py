@@ -21,7 +21,7 @@ from toptail.commands.flags import (
     source,
 )
 from toptail.commands.terminal import say
-from toptail.judging.how import HowJudged
+from toptail.judging.how_judged import HowJudged
 
 
 @dataclass(frozen=True, kw_only=True)

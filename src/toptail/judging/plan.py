@@ -97,7 +97,7 @@ def make_plan(
     before = None if extend is None else table_of(extend)
     record: Mapping[str, Any] = {} if before is None else _record_to_extend(before)
     named = [name for name in (values, cheap) if name is not None]
-    columns = columns | Columns(values=named or None, partly=True)
+    columns = columns | Columns(values=named or None, missing_values=True)
     columns["scores"] = record.get("scores", columns.get("scores"))
     pools = to_pools(source, columns)
     if pools.rows != record.get("candidates", pools.rows):

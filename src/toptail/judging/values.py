@@ -116,7 +116,7 @@ class StreamedJudgement(Judgement):
 
     @classmethod
     def of(cls, pools: ScoredPools, columns: Sequence[str]) -> StreamedJudgement:
-        """Read the values once."""
+        """Go through the value columns once, for the smallest and largest value of each query."""
         several = len(columns) > 1
         low, high = np.empty(pools.queries), np.empty(pools.queries)
         binary = np.empty(pools.queries, dtype=bool)

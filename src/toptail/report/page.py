@@ -63,7 +63,7 @@ class Picture:
     source: str
     """The image as a data address."""
     label: str = ""
-    """What a paper calls it."""
+    """The label of the paper's figure, such as ``fig:search``; empty where it has none."""
 
 
 @dataclass(frozen=True)

@@ -295,7 +295,7 @@ def _paired(test: Mapping[str, Any], decimals: int, **between: Cell) -> dict[str
 
 
 def _pair(names: Sequence[object], kind: Kind = "name") -> dict[str, Cell]:
-    """The names of what is compared."""
+    """Cells A and B: the names of the two scorers, groups or selectors of a comparison."""
     return {"A": name_cell(names[0], kind=kind), "B": name_cell(names[1], kind="word")}
 
 

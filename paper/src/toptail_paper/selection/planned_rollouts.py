@@ -75,7 +75,7 @@ def first_pools(data: TaskSelection) -> ScoredPools:
         query=np.arange(shape[0]),
         cluster=data.trajectory,
         group=data.group,
-        partly=True,
+        missing_values=True,
         source=f"{data.task}, planned rollouts",
     )
 
