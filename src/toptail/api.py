@@ -553,7 +553,6 @@ def _with(
 
 
 def _parts(columns: TableColumns, judged: HowJudged) -> Columns:
-    """Which columns of the table are read as what."""
     from toptail.pools.columns import Columns
 
     return Columns(

@@ -299,7 +299,6 @@ class PoolFlags:
     """Leave out pools with fewer candidates; by default those below the 5 % quantile of sizes."""
 
     def query_columns(self) -> str | tuple[str, ...] | None:
-        """The column of --query, or several."""
         found = names((self.query or "",))
         return found if len(found) > 1 else self.query
 
@@ -310,7 +309,6 @@ def check_tables(tables: Sequence[str]) -> None:
 
 
 def source(tables: Sequence[str]) -> str | list[str]:
-    """One table, or several."""
     return tables[0] if len(tables) == 1 else list(tables)
 
 

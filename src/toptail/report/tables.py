@@ -176,7 +176,6 @@ def populations_table(audit: Audit) -> Table:
 
 
 def _over_k(first: Mapping[str, Cell], ks: Sequence[int], cells: Iterable[Cell]) -> dict[str, Cell]:
-    """A row with a cell for each K."""
     return {**first, **{f"K = {k}": cell for k, cell in zip(ks, cells, strict=True)}}
 
 

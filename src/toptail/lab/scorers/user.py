@@ -430,7 +430,6 @@ def _scorer(column: str, kind: str, path: Path, critic: ForeignCritic) -> Scorer
 
 
 def _matching(pattern: str, text: str) -> list[Path]:
-    """The files that match a pattern, sorted."""
     parts = Path(pattern).parts
     first = next(i for i, part in enumerate(parts) if _WILD.search(part))
     home = Path(*parts[:first])

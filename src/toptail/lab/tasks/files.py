@@ -357,7 +357,6 @@ class TaskDataset:
         return cls(name, name if task is None else task.title, is_navigation(task), data)
 
     def split(self, name: Split) -> Trajectories:
-        """One of the splits."""
         return self.data.val if name == "val" else self.data.train
 
 
