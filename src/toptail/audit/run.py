@@ -57,9 +57,7 @@ def pools_content(
     alone = None if judged.cheap is None else pools_content(judged.cheap, settings)
     chosen = population(judged, settings)
     pools, values = chosen.judged.pools, chosen.judged.values
-    grid = KGrid.fine(chosen.k_max, _more(pools, settings, chosen.k_max))
-    if values.bounded:  # each step has a worst case of its own
-        grid = grid.doublings()
+    grid = values.k_grid(KGrid.fine(chosen.k_max, _more(pools, settings, chosen.k_max)))
     rng = np.random.default_rng(settings.seed)
     found = measure(pools, values, grid, settings, rng, tick)
     left_out = {"single": chosen.single, "small": chosen.small, "no_headroom": 0}
@@ -251,8 +249,8 @@ def groups(
         member = code == at
         values = judged.of_queries(member, pools.sizes)
         rng = np.random.default_rng([settings.seed, at])
-        ks = grid.doublings() if values.bounded else grid
-        parts[str(label)] = measure(pools.select(member), values, ks, settings, rng)
+        part = pools.select(member)
+        parts[str(label)] = measure(part, values, values.k_grid(grid), settings, rng)
         parts[str(label)].content.pop("comparisons")
     if len(parts) > _MOST_TESTED:
         warnings.append(

@@ -20,7 +20,7 @@ from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
 from toptail.pools.columns import MISSING_VALUE, as_list, codes
 from toptail.pools.stream import StreamedPools
-from toptail.stats.best_of_k import Floats, Ints
+from toptail.stats.best_of_k import Floats, Ints, KGrid
 from toptail.stats.sampled import Flags, cross_fitted, difference_values, query_centres
 
 FOLDS: Final = 10
@@ -51,6 +51,10 @@ class Judgement:
     def bounded(self) -> bool:
         """Whether the headroom is only known to lie between two ends."""
         return False
+
+    def k_grid(self, grid: KGrid) -> KGrid:
+        """The K to compare: doublings where each step between two K has a worst case of its own."""
+        return grid.doublings() if self.bounded else grid
 
     @property
     def labels(self) -> Floats:
