@@ -160,7 +160,7 @@ class Population:
     compared: dict[str, Any] | None
     """Scorers on the audited pools and on all, where pools are left out for their size."""
     warnings: list[str]
-    """What is left out, in words."""
+    """Sentences about pools that are left out."""
 
     @property
     def k_max(self) -> int:

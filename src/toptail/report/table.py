@@ -17,7 +17,7 @@ _CAPTURED: Final = ("captured", "captured_low", "captured_high")
 
 
 Kind = Literal["name", "word", "number", "prose"]
-"""Of a column: decides alignment and wrapping; a ``name`` heads its row."""
+"""Kind of a column, which decides its alignment and wrapping; a ``name`` heads its row."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def count_cell(n: float | None) -> Cell:
 
 
 def k_cell(k: int | None, missing: str = "none") -> Cell:
-    """One of a verdict's K."""
+    """A K of a verdict, such as ``k_safe_max``, or the word for none."""
     return Cell(text.k_word(k, missing), key=k)
 
 

@@ -340,7 +340,7 @@ class TaskDataset:
     navigation: bool
     """Whether gamma^d is a value: see `is_navigation`."""
     data: Dataset
-    """Both splits."""
+    """The splits ``train`` and ``val``."""
 
     @classmethod
     def load(cls, name_or_path: str) -> TaskDataset:
