@@ -17,14 +17,15 @@ from toptail.api import (
     audit,
     audit_picks,
     choose,
+    plan,
     read,
 )
 from toptail.errors import InputError
-from toptail.judging.how import HowJudged
+from toptail.judging.how_judged import HowJudged
 
 if TYPE_CHECKING:
     from toptail.audit.verdict import Verdict
-    from toptail.judging.plan import JudgingPlan, plan
+    from toptail.judging.plan import JudgingPlan
     from toptail.lab.check.inputs import CheckConfig
     from toptail.lab.check.run import check
     from toptail.pools import JudgedPicks, ScoredPools
@@ -46,7 +47,6 @@ _WHERE = {
     "Verdict": "audit.verdict",
     "builtin_pools": "pools.builtin",
     "check": "lab.check.run",
-    "plan": "judging.plan",
 }
 """Modules of the names that are imported when they are first used."""
 

@@ -1,4 +1,4 @@
-"""The library's functions: ``read``, ``audit``, ``audit_picks`` and ``choose``.
+"""The library's functions: ``read``, ``audit``, ``audit_picks``, ``choose`` and ``plan``.
 
 Arguments that most calls need are plain keywords; the others come in small dataclasses. Modules
 that a function needs are imported when it is called, so that ``import toptail`` is fast.
@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from toptail.audit.settings import Rule, Settings, Unit
-from toptail.errors import InputError, check_whole
-from toptail.judging.how import HowJudged
+from toptail.errors import InputError, check_whole, option
+from toptail.judging.how_judged import HowJudged
 from toptail.progress import caller
 
 if TYPE_CHECKING:
+    from toptail.judging.plan import JudgingPlan
     from toptail.pools import ScoredPools
     from toptail.pools.columns import Columns, Missing
     from toptail.results import AuditResult, ChoiceResult, PicksResult
@@ -448,6 +449,92 @@ def choose(
     return ChoiceResult(content, selector)
 
 
+def plan(
+    source: Any,
+    *,
+    labels: int | None = None,
+    half_width: float | None = None,
+    scores: str | Sequence[str] | None = None,
+    values: str | None = None,
+    query: str | Sequence[str] | None = None,
+    spread: float | None = None,
+    min_pool: int | None = None,
+    seed: int = 0,
+    looks: int = 1,
+    extend: Any = None,
+    columns: TableColumns = TableColumns(),
+    judged: HowJudged = HowJudged(),
+) -> JudgingPlan:
+    """Choose candidates to judge, so that the verdicts of all scorers are decided soonest.
+
+    Parameters
+    ----------
+    source
+        A table as :func:`toptail.audit` takes it; it needs no values.
+    labels
+        The most candidates that may be judged, those of ``extend`` included.
+    half_width
+        Instead: the half-width that the captured share of every scorer should have.
+    scores, query, columns
+        As in :func:`toptail.read`.
+    values
+        A column with the values of some candidates from a pilot; the plan assumes their spread.
+    spread
+        Instead: the standard deviation of values inside a query.
+    min_pool
+        As in :func:`toptail.audit`.
+    seed
+        Seed of the draws. The same seed gives the same plan, and with more labels a plan that
+        contains it.
+    looks
+        After how many batches the audit may be read; judging may stop after any of them.
+    extend
+        An earlier plan (its table or file). The new plan contains its candidates and keeps its
+        seed, its scorers and its looks.
+    judged
+        ``HowJudged(cheap=...)`` names the column of a cheap judge, which judged every candidate.
+
+    Returns
+    -------
+    JudgingPlan
+        ``table`` has one row per candidate to judge, which ``write(path)`` stores; judged values
+        come back through ``HowJudged(plan=..., answers=...)``.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used, or the plan to extend is of another table.
+
+    Examples
+    --------
+    >>> import toptail
+    >>> pools = toptail.builtin_pools(queries=200)
+    >>> first = plan(pools, labels=1_000)
+    >>> second = plan(pools, labels=2_000, extend=first.table)
+    >>> first.labels <= 1_000, first.labels + second.fresh == second.labels
+    (True, True)
+    """
+    from toptail.judging.plan import make_plan
+
+    for name, given in vars(judged).items():
+        if name != "cheap" and given is not None:
+            raise InputError(f"{option(name)} says nothing to a plan; leave it out.")
+    named = _with(columns, scores, values, query, None, None)
+    return make_plan(
+        source,
+        _parts(named, judged),
+        values=named.values,
+        cheap=judged.cheap,
+        labels=labels,
+        half_width=half_width,
+        spread=spread,
+        min_pool=min_pool,
+        seed=seed,
+        looks=looks,
+        extend=extend,
+    )
+
+
 def _with(
     columns: TableColumns,
     scores: str | Sequence[str] | None,
@@ -466,7 +553,6 @@ def _with(
 
 
 def _parts(columns: TableColumns, judged: HowJudged) -> Columns:
-    """Which columns of the table are read as what."""
     from toptail.pools.columns import Columns
 
     return Columns(
@@ -478,7 +564,7 @@ def _parts(columns: TableColumns, judged: HowJudged) -> Columns:
         p_judged=judged.p_judged,
         scores=columns.scores,
         values=judged.columns(columns.values),
-        partly=judged.partly,
+        missing_values=judged.missing_values,
         missing=columns.missing,
     )
 
@@ -501,7 +587,7 @@ def _joined(
 def _pools(
     source: Any, columns: TableColumns, judged: HowJudged, *, stream: bool = False
 ) -> tuple[ScoredPools, str | None]:
-    complete = judged.cheap is None and not judged.partly
+    complete = judged.cheap is None and not judged.missing_values
     parts = _parts(columns, judged)
     return _joined(source, parts, judged, columns.values, stream=stream and complete)
 

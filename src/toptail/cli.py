@@ -25,7 +25,7 @@ class Command:
     """A command, or a group of commands."""
 
     sentence: str
-    """What the list of commands says about it."""
+    """The sentence beside it in the list of commands."""
     where: str = ""
     """Module and class, ``toptail.commands.audit:Audit``. The module is imported when the command
     runs, so that help is quick and an audit loads no lab."""
@@ -44,7 +44,7 @@ class Program:
     """A command line: its name, what it is for, and its commands."""
 
     name: str
-    """What is typed."""
+    """The word that starts it in a shell."""
     about: str
     """The first paragraphs of its help: what it is for, and examples."""
     commands: Mapping[str, Command]

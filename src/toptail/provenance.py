@@ -17,7 +17,6 @@ VARIABLE = "TOPTAIL_COMMIT"
 
 
 def installed(package: str) -> str:
-    """Version of a package."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -199,7 +199,7 @@ def test_k_goes_up_to_the_smallest_pool_and_more_can_be_shown() -> None:
     pools = builtin_pools(10, 25)
     assert audit(pools, **FAST)["k"] == [1, 2, 4, 8, 16, 25]
     assert audit(pools, k=[25, 5], **FAST)["k"] == [1, 2, 4, 5, 8, 16, 25]
-    assert audit(pools, k=[25, 5], **FAST)["family"] == [*range(1, 17), 18, 20, 22, 24, 25]
+    assert audit(pools, k=[25, 5], **FAST)["k_grid"] == [*range(1, 17), 18, 20, 22, 24, 25]
     only = audit(pools, k=[1], **FAST)["scorers"]["noisy"]["verdict"]
     assert only["status"] == "inconclusive"
 

@@ -17,7 +17,7 @@ from toptail.cli import main
 from toptail.commands.flags import own_words
 from toptail.errors import BusyError, Exit, InputError, NotDoneError
 from toptail.io.locks import locked
-from toptail.jobs.executors import Here, Processes
+from toptail.jobs.executors import Processes, ThisProcess
 from toptail.jobs.job import Job, Resources, find_job
 from toptail.jobs.workers import worker_pool
 
@@ -117,10 +117,10 @@ def test_this_process_runs_the_missing_jobs_in_order(tmp_path: Path) -> None:
     first, file = a_job(tmp_path), tmp_path / "then"
     second = a_job(tmp_path, name="then", outputs=[file], work=file.touch, needs=[first.id])
     stages: list[str] = []
-    done = Here().run([first, second], lambda stage, _share: stages.append(stage))
+    done = ThisProcess().run([first, second], lambda stage, _share: stages.append(stage))
     assert list(done) == [first.id, second.id]
     assert stages == ["make", "then"]
-    assert Here().run([first, second]) == {}
+    assert ThisProcess().run([first, second]) == {}
 
 
 def test_processes_run_jobs_side_by_side_where_there_is_room(tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ def test_the_worst_case_is_the_worst_of_all_completions() -> None:
             filled[0, 0], filled[0, 2] = a, b
             tables.append(filled)
     grid = KGrid.up_to(4)
-    pools = toptail.ScoredPools.from_arrays({"score": score}, value, partly=True)
+    pools = toptail.ScoredPools.from_arrays({"score": score}, value, missing_values=True)
     low, high = np.where(np.isnan(value), 0.0, value), np.where(np.isnan(value), 1.0, value)
     found = _of_values(pools, low.reshape(-1), high.reshape(-1), grid)
     curves = np.stack([best_of_k(score, filled, grid.shown)[0] for filled in tables])
@@ -244,7 +244,7 @@ def test_missing_values_of_a_file_name_the_row_and_the_three_ways(
     assert "--p-judged" in said
     assert "--unjudged bounds" in said
     out = str(tmp_path / "out")
-    assert main(["audit", str(tmp_path / "t.parquet"), "--unjudged", "zero", "--out", out]) == 0
+    assert main(["audit", str(tmp_path / "t.parquet"), "--unjudged", "0", "--out", out]) == 0
     assert main(["audit", str(tmp_path / "t.parquet"), "--unjudged", "x", "--out", out]) == 2
 
 

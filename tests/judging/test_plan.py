@@ -146,7 +146,11 @@ def test_a_fresh_plan_is_the_extended_one(pools: toptail.ScoredPools) -> None:
         ({"labels": 20}, "too few"),
         ({}, "labels=.* or half_width="),
         ({"labels": 300, "spread": -1.0}, "above 0"),
-        ({"labels": 300, "cheap": "nobody"}, "nobody"),
+        ({"labels": 300, "judged": toptail.HowJudged(cheap="nobody")}, "nobody"),
+        (
+            {"labels": 300, "judged": toptail.HowJudged(pairs={})},
+            "pairs=... says nothing to a plan",
+        ),
         ({"labels": 300, "looks": 0}, "at least 1"),
     ],
 )

@@ -196,7 +196,7 @@ def make_audit(shapes: dict[str, tuple[list[float], str]]) -> Audit:
         "format": "toptail-audit-2",
         "kind": "pools",
         "k": K,
-        "family": K,
+        "k_grid": K,
         "k_max": K[-1],
         "unit": "pooled",
         "min_pool": 16,
@@ -283,7 +283,7 @@ def make_picks() -> Audit:
 
     selectors = {"random": 0.31, "cosine": 0.32, "td-q": 0.38}
     return {
-        "format": "toptail-audit-1",
+        "format": "toptail-audit-2",
         "kind": "picks",
         "queries": 102,
         "clusters": 102,
@@ -388,7 +388,7 @@ def hostile() -> Audit:
 
 
 _NEVER_NULL = {"k", "thresholds", "record", "counts", "edges", "undefined", "pool_size"}
-_NEVER_NULL |= {"family", "k_max", "min_pool", "left_out", "value_range"}
+_NEVER_NULL |= {"k_grid", "k_max", "min_pool", "left_out", "value_range"}
 _NAMED = {"scorers", "groups", "seeds"}
 
 

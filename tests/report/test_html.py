@@ -225,10 +225,3 @@ def test_nothing_computable_still_renders(all_null: dict[str, Any]) -> None:
     assert "not available" in text
     assert "n/a" in text
     assert not re.search(r"\b(nan|NaN|None|inf)\b", text)
-
-
-def test_the_peak_s_value_may_be_absent(audit: dict[str, Any]) -> None:
-    """Of studies that were stored before it was: the schema does not require it."""
-    for scorer in audit["scorers"].values():
-        del scorer["peak_value"]
-    assert "n/a (K = 4)" in visible(audit)

@@ -158,13 +158,6 @@ def test_a_table_with_a_row_of_the_wrong_length_is_refused() -> None:
         Table("t", "", "", (Column("a"),), ((Cell("1"), Cell("2")),))
 
 
-def test_blocks_repeat_the_first_column_and_lose_nothing() -> None:
-    columns = tuple(Column(str(i)) for i in range(8))
-    table = Table("t", "", "", columns, (tuple(Cell(str(i)) for i in range(8)),))
-    rows = [[cell.text for cell in block.rows[0]] for block in table.blocks(3)]
-    assert rows == [["0", "1", "2", "3"], ["0", "4", "5", "6"], ["0", "7"]]
-
-
 def test_details_of_several_lines_are_lines_on_the_terminal(capsys: Any) -> None:
     cells = (Cell("TD-Q"), Cell("0.64 ± 0.01", "[0.60, 0.68]\npaper 0.63"))
     print_table(Table("tau", "Order", "", (Column("Critic", "name"), Column("τ")), (cells,)))

@@ -180,7 +180,7 @@ def texts_of(audit: Audit) -> dict[str, str]:
         "notebook": unescape(AuditResult.from_dict(audit)._repr_html_()),
         "page": page.split("How it was computed")[0],
         "markdown": render_markdown(audit).replace("\\", ""),
-        "latex": render_latex(audit).replace(r"\ensuremath{-}", "−").replace(r"\allowbreak{}", ""),
+        "latex": render_latex(audit).replace(r"\ensuremath{-}", "−"),
     }
 
 

@@ -113,13 +113,27 @@ class Headroom:
     """Best possible with K ``[queries, n_k]``; right on average where it is estimated, and NaN
     where it is bounded."""
 
+    @property
+    def spread(self) -> float | None:
+        """How unequal the queries' headrooms are (`WholePools.spread`); 1 where that is unknown."""
+        return 1.0
+
+    @property
+    def without(self) -> int:
+        """How many queries are known to have no headroom."""
+        return 0
+
+    def of_each_query(self) -> Headroom:
+        """The same queries, each measured in its own headroom."""
+        raise NotImplementedError
+
     def add_to(self, sample: Sample) -> None:
-        """Register what is needed beside ``oracle``."""
+        """Add the columns of queries that this kind of headroom reads beside ``oracle``."""
 
     def add_scorer(
         self, sample: Sample, prefix: str, column: ScoreColumn, members: Sequence[str]
     ) -> None:
-        """Register what is needed of a scorer beside its value.
+        """Add the columns of a scorer that this kind of headroom reads beside its value.
 
         ``column`` has its numbers, the means over the score columns ``members``.
         """
@@ -158,6 +172,17 @@ class PooledHeadroom(Headroom):
     """The unseen cluster: changes of the grid, over the headroom at k_max."""
     unseen_at: Unseen
     """The unseen cluster: changes from 1 to each K, over the headroom at that K."""
+
+    @property
+    def spread(self) -> float | None:
+        return self.whole.spread
+
+    @property
+    def without(self) -> int:
+        return int((self.whole.headroom[:, -1] <= self.whole.tiny).sum())
+
+    def of_each_query(self) -> Headroom:
+        return QueryHeadroom.of(self)
 
     def steps(self, sample: Sample, prefix: str) -> Shares:
         return self._changes(sample, prefix, slice(0, len(self.grid.steps)))
@@ -353,7 +378,7 @@ def headroom_of(
     columns: Mapping[str, ScoreColumn],
     cluster: Ints | None,
     value_range: tuple[float, float] | None,
-) -> PooledHeadroom | BoundedHeadroom:
+) -> Headroom:
     """The headroom of all queries together, by what the judgement knows of it.
 
     ``columns`` are the numbers of each score column, ``cluster`` the cluster of each query, and

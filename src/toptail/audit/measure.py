@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 
 from toptail.audit.headroom import (
-    BoundedHeadroom,
     Headroom,
-    PooledHeadroom,
-    QueryHeadroom,
     headroom_of,
 )
 from toptail.audit.per_query import ScoreColumn, score_columns
@@ -143,12 +140,7 @@ def measure(
         for reading in other
         for name, members in pools.scorers.items()
     }
-    spread: float | None = 1.0
-    without = 0
-    if isinstance(pooled, PooledHeadroom):
-        spread = pooled.whole.spread
-        without = int((pooled.whole.headroom[:, -1] <= pooled.whole.tiny).sum())
-    return Measured(content, warnings, gains, spread, without, others or None)
+    return Measured(content, warnings, gains, pooled.spread, pooled.without, others or None)
 
 
 def _prefix(name: str, members: Mapping[int | None, str]) -> str:
@@ -156,16 +148,12 @@ def _prefix(name: str, members: Mapping[int | None, str]) -> str:
     return f"{name}/" if None in members else f"{name}//"
 
 
-def _units(
-    pooled: PooledHeadroom | BoundedHeadroom, judged: Judgement, unit: Unit
-) -> dict[Unit, Headroom]:
+def _units(pooled: Headroom, judged: Judgement, unit: Unit) -> dict[Unit, Headroom]:
     """The headroom in the unit of the audit, and in the other unit where they may disagree."""
-    if isinstance(pooled, BoundedHeadroom):
-        return {unit: pooled}
-    wide = judged.exact and judged.replicates is None and (pooled.whole.spread or 0.0) > _WIDE
+    wide = judged.exact and judged.replicates is None and (pooled.spread or 0.0) > _WIDE
     units: list[Unit] = ["pooled", "query"] if unit == "pooled" else ["query", "pooled"]
     return {
-        each: pooled if each == "pooled" else QueryHeadroom.of(pooled)
+        each: pooled if each == "pooled" else pooled.of_each_query()
         for each in (units if wide else units[:1])
     }
 

@@ -57,9 +57,7 @@ def pools_content(
     alone = None if judged.cheap is None else pools_content(judged.cheap, settings)
     chosen = population(judged, settings)
     pools, values = chosen.judged.pools, chosen.judged.values
-    grid = KGrid.fine(chosen.k_max, _more(pools, settings, chosen.k_max))
-    if values.bounded:  # each step has a worst case of its own
-        grid = grid.doublings()
+    grid = values.k_grid(KGrid.fine(chosen.k_max, _more(pools, settings, chosen.k_max)))
     rng = np.random.default_rng(settings.seed)
     found = measure(pools, values, grid, settings, rng, tick)
     left_out = {"single": chosen.single, "small": chosen.small, "no_headroom": 0}
@@ -68,7 +66,7 @@ def pools_content(
     result = found.content | {
         "format": FORMAT,
         "kind": "pools",
-        "family": list(grid.deciding),
+        "k_grid": list(grid.deciding),
         "k_max": grid.k_max,
         "unit": settings.unit,
         "min_pool": chosen.min_pool,
@@ -162,7 +160,7 @@ class Population:
     compared: dict[str, Any] | None
     """Scorers on the audited pools and on all, where pools are left out for their size."""
     warnings: list[str]
-    """What is left out, in words."""
+    """Sentences about pools that are left out."""
 
     @property
     def k_max(self) -> int:
@@ -251,8 +249,8 @@ def groups(
         member = code == at
         values = judged.of_queries(member, pools.sizes)
         rng = np.random.default_rng([settings.seed, at])
-        ks = grid.doublings() if values.bounded else grid
-        parts[str(label)] = measure(pools.select(member), values, ks, settings, rng)
+        part = pools.select(member)
+        parts[str(label)] = measure(part, values, values.k_grid(grid), settings, rng)
         parts[str(label)].content.pop("comparisons")
     if len(parts) > _MOST_TESTED:
         warnings.append(

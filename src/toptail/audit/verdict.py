@@ -110,12 +110,12 @@ class Steps:
 
 @dataclass(frozen=True)
 class Scope:
-    """What a verdict is about."""
+    """The K, unit, thresholds and queries that a verdict speaks of."""
 
     grid: KGrid
     """The K that decide it."""
     unit: Unit
-    """What its numbers are shares of."""
+    """Whose headroom its numbers are shares of."""
     rule: Rule
     """Its thresholds."""
     queries: int

@@ -29,7 +29,7 @@ import tyro
 
 from toptail.commands.terminal import progress_bar, say
 from toptail.errors import InputError
-from toptail.judging.how import HowJudged
+from toptail.judging.how_judged import HowJudged
 
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
@@ -299,7 +299,6 @@ class PoolFlags:
     """Leave out pools with fewer candidates; by default those below the 5 % quantile of sizes."""
 
     def query_columns(self) -> str | tuple[str, ...] | None:
-        """The column of --query, or several."""
         found = names((self.query or "",))
         return found if len(found) > 1 else self.query
 
@@ -310,7 +309,6 @@ def check_tables(tables: Sequence[str]) -> None:
 
 
 def source(tables: Sequence[str]) -> str | list[str]:
-    """One table, or several."""
     return tables[0] if len(tables) == 1 else list(tables)
 
 
@@ -351,11 +349,9 @@ class JudgedFlags(PoolFlags):
         if self.unjudged is None or self.unjudged == "bounds":
             return self.unjudged  # type: ignore[return-value]
         try:
-            return 0.0 if self.unjudged == "zero" else float(self.unjudged)
+            return float(self.unjudged)
         except ValueError:
-            raise InputError(
-                f"--unjudged {self.unjudged} must be zero, a number, or bounds."
-            ) from None
+            raise InputError(f"--unjudged {self.unjudged} must be a number or bounds.") from None
 
     def _value_range(self) -> tuple[float, float] | None:
         if not self.value_range:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import tyro
 
+from toptail.api import TableColumns, plan
 from toptail.commands.flags import (
     DECIDE,
     OUTPUT,
@@ -15,11 +16,12 @@ from toptail.commands.flags import (
     PoolFlags,
     Tables,
     check_tables,
+    filled,
     names,
     source,
 )
 from toptail.commands.terminal import say
-from toptail.judging.plan import plan
+from toptail.judging.how_judged import HowJudged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,20 +53,16 @@ class PlanCommand(PoolFlags):
     """Seed of the draws."""
 
     def run(self) -> int:
-        same: tuple[str, ...] = (
-            "labels",
-            "half_width",
-            "missing",
-            "candidate",
-            "values",
-            "cheap",
-            "spread",
-        )
-        same += ("min_pool", "seed", "looks", "extend")
-        given = {name: getattr(self, name) for name in same}
+        same = ("labels", "half_width", "spread", "min_pool", "seed", "looks", "extend")
         check_tables(self.tables)
-        given["query"] = self.query_columns()
-        found = plan(source(self.tables), scores=names(self.scores) or None, **given)
+        found = plan(
+            source(self.tables),
+            columns=filled(
+                TableColumns, self, scores=names(self.scores), query=self.query_columns()
+            ),
+            judged=HowJudged(cheap=self.cheap),
+            **{name: getattr(self, name) for name in same},
+        )
         found.write(self.out)
         say(f"{found.summary()}.")
         if self.extend is not None:

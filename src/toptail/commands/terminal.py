@@ -85,7 +85,6 @@ class Lines:
         return time.monotonic() - self._last >= SECONDS
 
     def write(self, line: str) -> None:
-        """Write a line at once."""
         self._last = time.monotonic()
         sys.stderr.write(f"{printable(line)}\n")
         sys.stderr.flush()

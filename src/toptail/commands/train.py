@@ -249,7 +249,6 @@ class BatchBars:
         self._ids: dict[tuple[str, tuple[int, ...]], TaskID] = {}
 
     def update(self, at: BatchProgress) -> Task:
-        """Update the bar of a batch."""
         key = at.critic, at.seeds
         if key not in self._ids:
             self._ids[key] = self.bars.add_task(
@@ -264,7 +263,6 @@ class BatchBars:
         return task
 
     def line(self, at: BatchProgress) -> str:
-        """The progress of a batch in one line."""
         task = self.update(at)
         pace = f"{task.fields['pace']}, {self.left.render(task)} left"
         parts = (f"{at.critic} {at.step:,}/{at.steps:,} steps", pace, newest(at))

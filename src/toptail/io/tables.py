@@ -109,7 +109,7 @@ def local_copy(source: str) -> Iterator[tuple[Path, str]]:
 
 
 def _standard_input() -> tuple[bytes, str]:
-    """What a pipe holds, and a file's name that says its type."""
+    """The bytes of standard input, and a file name whose ending says their format."""
     content = sys.stdin.buffer.read()
     text = content.lstrip(b"\xef\xbb\xbf \t\r\n")
     starts = {b"PAR1": "parquet", b"ARROW1": "arrow", b"{": "jsonl", b"[": "json"}

@@ -39,7 +39,7 @@ class Done:
     """Wall time."""
 
 
-class Here:
+class ThisProcess:
     """The process of the command, one job after another."""
 
     def run(self, jobs: Sequence[Job], tick: Tick = no_tick) -> dict[str, Done]:

@@ -38,7 +38,7 @@ class Job:
     """One part of a command. Running it again, or elsewhere, leaves the same files."""
 
     name: str
-    """What a reader sees, unique in its command."""
+    """Its name in lists and progress, unique in its command."""
     content: Mapping[str, Any]
     """All settings that decide the result, as JSON; hashed into the `id`."""
     home: Path
@@ -52,7 +52,7 @@ class Job:
     needs: Sequence[str] = ()
     """Ids of the jobs that must be done before."""
     resources: Resources = ONE_CORE
-    """What it uses."""
+    """The cores and accelerators that it uses."""
     last: bool = False
     """Whether it puts together what the others left; the process of the command runs it itself."""
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from toptail.errors import InputError
 from toptail.io.tables import plain
-from toptail.judging.how import HowJudged
+from toptail.judging.how_judged import HowJudged
 from toptail.judging.plan import candidate_labels, table_of
 from toptail.pools.columns import DESIGN, first_row, numbers
 from toptail.pools.scored import ScoredPools
@@ -68,18 +68,18 @@ def answered(
     if "p_judged" not in plan.column_names:
         raise InputError(f"{where[0]}: there is no column 'p_judged'; is this a plan?")
 
-    def laid(column: Floats) -> Floats:
+    def over_all_rows(column: Floats) -> Floats:
         result = np.full(pools.rows, np.nan)
         result[planned] = column
         return result
 
     design = {
-        name: laid(numbers(where[0], name, plain(plan[name])))
+        name: over_all_rows(numbers(where[0], name, plain(plan[name])))
         for name in DESIGN
         if name in plan.column_names
     }
     kept = {name: column for name, column in pools.values.items() if name != value}
-    return replace(pools, values={value: laid(values)} | kept, design=design)
+    return replace(pools, values={value: over_all_rows(values)} | kept, design=design)
 
 
 def row_of_id(pools: ScoredPools, ids: pa.Table, where: str) -> Ints:

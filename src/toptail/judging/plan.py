@@ -1,9 +1,9 @@
-"""``toptail.plan``: which candidates to judge, as a table with the chances of the draw."""
+"""Plans of judging: which candidates to judge, as a table with the chances of the draw."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -26,7 +26,7 @@ from toptail.judging.design import (
     drawn_within,
 )
 from toptail.pools import ScoredPools
-from toptail.pools.columns import Columns, Missing
+from toptail.pools.columns import Columns
 from toptail.pools.read import to_pools
 
 PLAN = b"toptail-plan"
@@ -75,70 +75,21 @@ class JudgingPlan:
         )
 
 
-def plan(
+def make_plan(
     source: Any,
+    columns: Columns,
     *,
-    labels: int | None = None,
-    half_width: float | None = None,
-    query: str | Sequence[str] | None = None,
-    candidate: str | None = None,
-    scores: str | Sequence[str] | None = None,
-    values: str | None = None,
-    cheap: str | None = None,
-    missing: Missing | None = None,
-    spread: float | None = None,
-    min_pool: int | None = None,
-    seed: int = 0,
-    looks: int = 1,
-    extend: Any = None,
+    values: str | None,
+    cheap: str | None,
+    labels: int | None,
+    half_width: float | None,
+    spread: float | None,
+    min_pool: int | None,
+    seed: int,
+    looks: int,
+    extend: Any,
 ) -> JudgingPlan:
-    """Choose candidates to judge, so that the verdicts of all scorers are decided soonest.
-
-    Parameters
-    ----------
-    source
-        A table as :func:`toptail.audit` takes it; it needs no values.
-    labels
-        The most candidates that may be judged, those of ``extend`` included.
-    half_width
-        Instead: the half-width that the captured share of every scorer should have.
-    query, candidate, scores, missing, min_pool
-        As in :func:`toptail.audit` and :class:`toptail.TableColumns`.
-    values
-        A column with the values of some candidates from a pilot; the plan assumes their spread.
-    cheap
-        The column of a cheap judge, which judged every candidate.
-    spread
-        Instead: the standard deviation of values inside a query.
-    seed
-        Seed of the draws. The same seed gives the same plan, and with more labels a plan that
-        contains it.
-    looks
-        After how many batches the audit may be read; judging may stop after any of them.
-    extend
-        An earlier plan (its table or file). The new plan contains its candidates and keeps its
-        seed, its scorers and its looks.
-
-    Returns
-    -------
-    JudgingPlan
-        ``table`` has one row per candidate to judge, which ``write(path)`` stores; judged values
-        come back through ``HowJudged(plan=..., answers=...)``.
-
-    Raises
-    ------
-    InputError
-        If an argument cannot be used, or the plan to extend is of another table.
-
-    Examples
-    --------
-    >>> import toptail
-    >>> pools = toptail.builtin_pools(queries=200)
-    >>> first = plan(pools, labels=1_000)
-    >>> second = plan(pools, labels=2_000, extend=first.table)
-    >>> first.labels <= 1_000, first.labels + second.fresh == second.labels
-    (True, True)
-    """
+    """The plan of :func:`toptail.plan`; ``columns`` are those of the table."""
     check_whole("seed", seed, 0)
     check_whole("looks", looks, 1)
     if (labels is None) == (half_width is None):
@@ -146,14 +97,8 @@ def plan(
     before = None if extend is None else table_of(extend)
     record: Mapping[str, Any] = {} if before is None else _record_to_extend(before)
     named = [name for name in (values, cheap) if name is not None]
-    columns = Columns(
-        query=query,
-        candidate=candidate,
-        scores=record.get("scores", scores),
-        values=named or None,
-        partly=True,
-        missing=missing,
-    )
+    columns = columns | Columns(values=named or None, missing_values=True)
+    columns["scores"] = record.get("scores", columns.get("scores"))
     pools = to_pools(source, columns)
     if pools.rows != record.get("candidates", pools.rows):
         raise InputError(

@@ -20,7 +20,7 @@ from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
 from toptail.pools.columns import MISSING_VALUE, as_list, codes
 from toptail.pools.stream import StreamedPools
-from toptail.stats.best_of_k import Floats, Ints
+from toptail.stats.best_of_k import Floats, Ints, KGrid
 from toptail.stats.sampled import Flags, cross_fitted, difference_values, query_centres
 
 FOLDS: Final = 10
@@ -51,6 +51,10 @@ class Judgement:
     def bounded(self) -> bool:
         """Whether the headroom is only known to lie between two ends."""
         return False
+
+    def k_grid(self, grid: KGrid) -> KGrid:
+        """The K to compare: doublings where each step between two K has a worst case of its own."""
+        return grid.doublings() if self.bounded else grid
 
     @property
     def labels(self) -> Floats:
@@ -116,7 +120,7 @@ class StreamedJudgement(Judgement):
 
     @classmethod
     def of(cls, pools: ScoredPools, columns: Sequence[str]) -> StreamedJudgement:
-        """Read the values once."""
+        """Go through the value columns once, for the smallest and largest value of each query."""
         several = len(columns) > 1
         low, high = np.empty(pools.queries), np.empty(pools.queries)
         binary = np.empty(pools.queries, dtype=bool)

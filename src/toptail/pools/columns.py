@@ -16,6 +16,7 @@ from toptail.errors import InputError, option
 from toptail.stats.best_of_k import Floats, Ints
 
 RESERVED = ("query", "candidate", "support", "cluster", "group", "p_judged")
+_OTHER_PARTS = ("scores", "values", "further", "missing_values", "missing")
 DESIGN = ("p_judged", "p_whole", "own")
 """The columns of a judging design: see `ScoredPools.design`."""
 VALUE_NAMES = ("value", "values", "correct")
@@ -44,9 +45,9 @@ class Columns(TypedDict, total=False):
     ``query``, ``candidate``, ``support``, ``cluster``, ``group`` and ``p_judged`` name one column
     each, by default the one of that name; ``scores`` and ``values`` name one or several, by default
     those that :func:`find_roles` finds. ``further`` are columns that the container carries along:
-    those of them that the table has. Several columns may make a ``query`` together. No columns are
-    ``partly``, which says that values may be missing, and ``missing``, what missing scores count
-    as.
+    those of them that the table has. Several columns may make a ``query`` together. Two entries are
+    not names of columns: ``missing_values`` says whether values may be missing, and ``missing``
+    what becomes of candidates without a score.
     """
 
     query: str | Sequence[str] | None
@@ -58,7 +59,7 @@ class Columns(TypedDict, total=False):
     scores: str | Sequence[str] | None
     values: str | Sequence[str] | None
     further: Sequence[str]
-    partly: bool
+    missing_values: bool
     missing: Missing | None
 
 
@@ -91,7 +92,7 @@ def column_names(where: str, present: Sequence[str], columns: Columns) -> dict[s
 
     A column with a role gets the role's name; another column of that name is left out.
     """
-    unknown = sorted(set(columns) - {*RESERVED, "scores", "values", "further", "partly", "missing"})
+    unknown = sorted(set(columns) - {*RESERVED, *_OTHER_PARTS})
     if unknown:
         raise TypeError(f"there is no role '{unknown[0]}' that a column could have")
     named = {role: name for role in RESERVED if (name := columns.get(role)) is not None}
@@ -131,7 +132,7 @@ def find_roles(
     scores: Sequence[str] | None,
     values: Sequence[str] | None,
     *,
-    partly: bool = False,
+    missing_values: bool = False,
     own: Mapping[str, str] | None = None,
     needs_query: bool = False,
 ) -> Roles:
@@ -140,9 +141,9 @@ def find_roles(
     The caller's names decide; a scorer ``raw`` also stands for its seeds ``raw@42``, ``raw@43``.
     Otherwise values are the columns called ``value``, ``values``, ``correct`` or ``value_...``;
     scores are those called ``score``, ``scores`` or ``score_...``, or, where there are none, every
-    other ``numeric`` column, which holds numbers or lists of numbers. A table that is ``partly``
-    judged may have no value column. Errors use the table's own names (``own``: role -> column),
-    and report a missing ``query``, too, where the table ``needs_query``.
+    other ``numeric`` column, which holds numbers or lists of numbers. With ``missing_values`` a
+    table may have no value column. Errors use the table's own names (``own``: role -> column), and
+    report a missing ``query``, too, where the table ``needs_query``.
     """
     design = DESIGN if "p_judged" in numeric else ()  # other tables may call a score so
     shown = [(own or {}).get(name, name) for name in numeric]
@@ -150,7 +151,7 @@ def find_roles(
     free = [name for name in numeric if name not in (*RESERVED, *design) or name in asked]
     named_values = [name for name in free if _is_called(name, "value", VALUE_NAMES)]
     chosen_values = choose(where, values, free, "value") if values else named_values
-    if not chosen_values and not partly:
+    if not chosen_values and not missing_values:
         both_missing = needs_query and "query" not in numeric
         raise InputError(
             f"{where}: {missing_columns(('values', *('query',) * both_missing), shown)}."

@@ -75,15 +75,15 @@ def to_pools(
 
     A mapping that holds arrays of two dimensions is read as ``[queries, candidates]``, like an
     npz file; everything else is a table, see :func:`toptail.io.tables.as_table`. Of pools, only
-    the scores can be chosen. A list of paths or frames is several tables, see
-    :func:`toptail.pools.several.several_tables`. ``-`` is standard input. A folder or an address
-    holds partitioned Parquet; with ``stream``, a large one stays on disk, and ``mapped`` applies
-    functions to its segments.
+    the scores can be chosen. A list of paths or frames is several tables, which
+    :func:`toptail.pools.several_tables.several_tables` joins. ``-`` is standard input. A folder or
+    an address holds partitioned Parquet; with ``stream``, a large one stays on disk, and ``mapped``
+    applies functions to its segments.
     """
     if isinstance(data, ScoredPools):
         return _chosen(data, columns)
     if are_tables(data):
-        from toptail.pools.several import several_tables  # which imports this module
+        from toptail.pools.several_tables import several_tables  # which imports this module
 
         return several_tables(data, columns)
     if isinstance(data, (str, os.PathLike)):
@@ -117,7 +117,7 @@ def are_tables(data: Any) -> bool:
 
 
 def _chosen(pools: ScoredPools, columns: Columns) -> ScoredPools:
-    besides = ("scores", "values", "further", "partly", "missing")
+    besides = ("scores", "values", "further", "missing_values", "missing")
     check_unnamed(pools.source, "pools", columns, besides=besides)
     scores = as_list(columns.get("scores"))
     if scores is None:
@@ -348,7 +348,7 @@ def _find(
     scores, values = as_list(columns.get("scores")), as_list(columns.get("values"))
     roles = find_roles(
         *(where, numeric, scores or stored.get("scores"), values or stored.get("values")),
-        partly=columns.get("partly", False),
+        missing_values=columns.get("missing_values", False),
         own=table_names(columns),
         needs_query=needs_query,
     )
@@ -387,7 +387,7 @@ def pools_from_table(
     gaps = missing_scores(where, {name: data[name] for name in roles.scores}, columns)
     read = [name for name in roles.scores if name not in gaps.left_out]
     scores = {name: score_numbers(where, name, data[name]) for name in read}
-    missing = "" if columns.get("partly") or "p_judged" in data else MISSING_VALUE
+    missing = "" if columns.get("missing_values") or "p_judged" in data else MISSING_VALUE
     values = {name: numbers(where, name, data[name], missing=missing) for name in roles.values}
     values = values or {"value": np.full(table.num_rows, np.nan)}
     length = None if lists else length_of(table.schema, roles)
@@ -596,7 +596,7 @@ def pools_from_arrays(
         support=_dense_flags(where, columns, dense, roles),
         design={name: dense[name] for name in DESIGN if {name, "p_judged"} <= set(dense)},
         further={name: dense[name] for name in roles.further},
-        partly=columns.get("partly", False),
+        missing_values=columns.get("missing_values", False),
         query=named.get("query"),
         cluster=named.get("cluster"),
         group=named.get("group"),

@@ -295,7 +295,7 @@ class ScoredPools(Container):
         support: ArrayLike | None = None,
         design: Mapping[str, ArrayLike] | None = None,
         further: Mapping[str, ArrayLike] | None = None,
-        partly: bool = False,
+        missing_values: bool = False,
         query: ArrayLike | None = None,
         cluster: ArrayLike | None = None,
         group: ArrayLike | None = None,
@@ -317,7 +317,7 @@ class ScoredPools(Container):
             The chances :attr:`design` of the same shape.
         further
             The columns :attr:`further` of the same shape.
-        partly
+        missing_values
             Whether values may be missing (NaN); they may where there is a design.
         query, cluster, group
             Labels ``[queries]``; queries are numbered from 0 by default.
@@ -381,7 +381,7 @@ class ScoredPools(Container):
             query=names,
             offsets=np.concatenate([[0], np.cumsum(sizes)]),
             scores=columns(scored, score=True),
-            values=columns(judged, score=False, blank=partly or bool(design)),
+            values=columns(judged, score=False, blank=missing_values or bool(design)),
             design=columns(design or {}, score=False, blank=True),
             further={
                 name: check_present(source, name, pa.array(flat(name, array, text=True)))

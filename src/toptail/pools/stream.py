@@ -145,7 +145,6 @@ class QueryLabels:
 
 
 def read_labels(survey: TableLayout) -> QueryLabels:
-    """Read the labels of a table in one pass."""
     queries, sizes = LabelCodes(), _GrowingArray(0)
     per_query = {name: (LabelCodes(), _GrowingArray(-1)) for name in ("cluster", "group")}
     per_query = {name: both for name, both in per_query.items() if name in survey.names}

@@ -21,7 +21,6 @@ _VERDICT: Final = ("status", "k_best", "k_safe_max", "k_harm", "queries_needed",
 
 
 def table_names(audit: Audit) -> tuple[str, ...]:
-    """Names of the tables that this audit has."""
     tables = _TABLES[audit["kind"]]
     return tuple(name for name, rows in tables.items() if any(rows(audit)))
 

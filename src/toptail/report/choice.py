@@ -196,7 +196,6 @@ def _curves(choice: Choice) -> Table:
             }
             for each in shown_curves(choice, len(choice["curves"]))
         ],
-        over_k=True,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -28,7 +27,6 @@ from toptail.report.text import (
     number,
     one_line,
     p_value,
-    peak,
     question,
     ranked,
     remark_lines,
@@ -134,19 +132,10 @@ def _verdicts(audit: Audit) -> Iterable[str]:
 
 # ------------------------------------------------------------------------------------------- LaTeX
 #
-# Needs the packages booktabs, graphicx and longtable. Latin letters with accents are written as
-# they are; other characters outside ASCII become commands or, if none is known, their code points,
-# so that every engine accepts every name. Long names and headings break, and a table that is still
-# wider than the page is made smaller.
+# Latin letters with accents are written as they are; other characters outside ASCII become commands
+# or, if none is known, their code points, so that every engine accepts every name.
 
-K_COLUMNS: Final = 6  # numbers with intervals that fit beside each other on a page
-HEADING: Final = 10  # characters of a line of a number's heading
-PAGE_LINES: Final = 48  # a longer table breaks over pages
-LONG_NAME: Final = 24  # characters; a column with a longer name breaks its lines
-
-_PIECES: Final = re.compile(r"[^\W_]{1,20}(?![^\W_])[\W_]{0,4}|[^\W_]{1,12}|[\W_]{1,4}")
-_SIZE: Final = r"\footnotesize\setlength{\tabcolsep}{3pt}"
-_BREAK: Final = r"\allowbreak{}"
+PAGE_ROWS: Final = 40  # a table with more rows breaks over pages
 
 _GREEK: Final = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
@@ -181,19 +170,10 @@ _SYMBOLS: Final = {
 
 
 def as_latex(text: object) -> str:
-    """Make text mean itself in LaTeX, on one line; long words get places to break."""
-    if text == "":
-        return ""
-    latex = " ".join(map(_word, one_line(text).split(" ")))
+    """Make text mean itself in LaTeX, on one line."""
+    latex = "".join(map(_character, one_line(text))) if text != "" else ""
     # Two hyphens would join to a dash; hyphens occur in names of files and columns.
     return re.sub(r"-(?=-)", "-{}", latex)
-
-
-def _word(word: str) -> str:
-    # TeX hyphenates words by itself. Names break after what separates their parts, and a part
-    # with more letters than any word breaks anywhere.
-    pieces = _PIECES.findall(word) if len(word) > HEADING else [word]
-    return _BREAK.join("".join(map(_character, piece)) for piece in pieces)
 
 
 def _character(c: str) -> str:
@@ -248,100 +228,28 @@ def _for_paper(table: Table) -> Table:
 
 
 def tabular(table: Table, of: str = "audit") -> str:
-    """Set a table, in blocks below each other if it has many K; its label begins with ``of``."""
-    caption = rf"\caption{{\textbf{{{as_latex(table.title)}.}} {as_latex(table.caption)}}}"
-    label = rf"\label{{tab:{of}-{table.name}}}"
-    blocks = list(table.blocks(K_COLUMNS)) if table.over_k else [table]
-    lines_each = 2 if table.stacked or any(_long_names(table)) else 1
-    if len(blocks) * len(table.rows) * lines_each > PAGE_LINES:
-        # Only the first block carries the caption and its number.
-        first, *more = blocks
-        longs = [_long(first, [f"{caption}{label}\\\\"]), *(_long(block, []) for block in more)]
-        return "\n".join(
-            [r"\begingroup\scriptsize\setlength{\tabcolsep}{2pt}", *longs, r"\endgroup"]
-        )
-    opening = [r"\begin{table}[htbp]", rf"\centering{_SIZE}", caption, label, r"\smallskip"]
-    bodies = "\n\n\\medskip\n".join(map(_short, blocks))
-    return "\n".join([*opening, bodies, r"\end{table}"])
-
-
-def _short(table: Table) -> str:
-    """Set a table that fits on a page, made smaller where it would be wider than that."""
-    lines = [r"\toprule", _head(table), r"\midrule", *_rows(table), r"\bottomrule"]
-    begin, end = rf"\sbox0{{\begin{{tabular}}{{{_alignment(table)}}}", r"\end{tabular}}"
-    fit = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
-    return "\n".join([begin, *(f"  {line}" for line in lines), end, fit])
-
-
-def _long(table: Table, caption: list[str]) -> str:
-    """Set a table that breaks over pages and repeats its head."""
-    head = [r"\toprule", _head(table), r"\midrule"]
-    lines = [*caption, *head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot"]
-    begin, end = rf"\begin{{longtable}}{{{_alignment(table)}}}", r"\end{longtable}"
-    return "\n".join([begin, *(f"  {line}" for line in (*lines, *_rows(table))), end])
-
-
-def _alignment(table: Table) -> str:
-    """Columns of one line, except prose and long names, which break."""
+    """A booktabs table, whose label begins with ``of``; one with many rows breaks over pages."""
+    title = rf"\caption{{\textbf{{{as_latex(table.title)}.}} {as_latex(table.caption)}}}"
+    title += rf"\label{{tab:{of}-{table.name}}}"
     letters = {"name": "l", "word": "l", "number": "r", "prose": r"p{0.24\linewidth}"}
-    long = _long_names(table)
-    wide = r"p{0.22\linewidth}" if sum(long) == 1 else r"p{0.18\linewidth}"
-    kinds = zip(table.columns, long, strict=True)
-    return "".join(wide if breaks else letters[column.kind] for column, breaks in kinds)
+    alignment = "".join(letters[column.kind] for column in table.columns)
+    head = [r"\toprule", _line(column.label for column in table.columns), r"\midrule"]
+    rows = [_line(cell.plain for cell in row) for row in table.rows]
+    if len(rows) > PAGE_ROWS:
+        begin = [r"\begingroup\footnotesize", rf"\begin{{longtable}}{{{alignment}}}", rf"{title}\\"]
+        end = [r"\bottomrule", r"\end{longtable}", r"\endgroup"]
+        return "\n".join([*begin, *head, r"\endfirsthead", *head, r"\endhead", *rows, *end])
+    # A table that is wider than the page is made smaller.
+    begin = [r"\begin{table}[htbp]", r"\centering\footnotesize", title]
+    begin.append(rf"\sbox0{{\begin{{tabular}}{{{alignment}}}")
+    fit = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
+    end = [r"\bottomrule", r"\end{tabular}}", fit, r"\end{table}"]
+    return "\n".join([*begin, *head, *rows, *end])
 
 
-def _long_names(table: Table) -> list[bool]:
-
-    def longest(at: int) -> int:
-        cells = [row[at] for row in table.rows]
-        return max(len(text) for cell in cells for text in (cell.text, cell.detail))
-
-    return [
-        column.kind in ("name", "word") and max(len(column.label), longest(at)) > LONG_NAME
-        for at, column in enumerate(table.columns)
-    ]
-
-
-def _head(table: Table) -> str:
-    return _line(
-        [
-            _heading(column.label) if column.kind == "number" else as_latex(column.label)
-            for column in table.columns
-        ]
-    )
-
-
-def _heading(label: str) -> str:
-    """A number's heading in as many lines as keep it narrow."""
-    lines = textwrap.wrap(label, HEADING, break_long_words=False, break_on_hyphens=False)
-    stack = r"\\".join(map(as_latex, lines))
-    return stack if len(lines) == 1 else rf"\shortstack[r]{{{stack}}}"
-
-
-def _rows(table: Table) -> list[str]:
-    long, lines = _long_names(table), []
-    for row in table.rows:
-        texts = [as_latex(cell.text if table.stacked else cell.plain) for cell in row]
-        lines.append(
-            _line([_ragged(t) if breaks else t for t, breaks in zip(texts, long, strict=True)])
-        )
-        if table.stacked and any(cell.detail for cell in row):
-            lines += [_line([_small(cell) for cell in row]), r"\addlinespace[2pt]"]
-    return lines
-
-
-def _ragged(text: str) -> str:
-    # Inside a group that ends its own paragraph: outside it, "\\" must still end the row.
-    return rf"{{\raggedright {text}\par}}"
-
-
-def _small(cell: Cell) -> str:
-    return rf"{{\scriptsize {as_latex(cell.detail)}}}" if cell.detail else ""
-
-
-def _line(cells: list[str]) -> str:
+def _line(texts: Iterable[str]) -> str:
     # A row that begins with a bracket would be read as the option of the "\\" before it.
-    cells = [f"{{}}{cell}" if cell.startswith(("[", "*")) else cell for cell in cells]
+    cells = (re.sub(r"^(?=[\[*])", "{}", as_latex(text)) for text in texts)
     return " & ".join(cells) + r" \\"
 
 
@@ -391,7 +299,7 @@ def scorer_words(audit: Audit, name: str) -> str:
     share = with_interval(*(scorer[f"captured{end}"][-1] for end in ("", "_low", "_high")))
     words = f"{status_words(verdict, audit['k'][-1])}: gain "
     words += f"{signed(gain_at_end(scorer), decimals, MISSING_SHORT)} in value, captured {share}"
-    k, value = peak(scorer)
+    k, value = verdict["k_best"], scorer["peak_value"]
     if k is not None:
         words += f", peak {'' if value is None else number(value, decimals) + ' '}at K = {k}"
     if verdict["status"] == "inconclusive" and verdict["queries_needed"] is not None:

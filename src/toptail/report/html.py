@@ -46,7 +46,6 @@ from toptail.report.text import (
     method_rows,
     number,
     one_line,
-    peak,
     percent,
     question,
     ranked,
@@ -171,9 +170,9 @@ def _facts(audit: Audit, name: str) -> list[tuple[str, str]]:
     scorer, decimals = audit["scorers"][name], value_decimals(audit)
     verdict = scorer["verdict"]
     value, low, high = (scorer[part][-1] for part in ("value", "low", "high"))
-    best, value_there = peak(scorer)
+    top = number(scorer["peak_value"], decimals, MISSING_SHORT)
     facts = [
-        ("Peak", f"{number(value_there, decimals, MISSING_SHORT)} at K = {k_word(best)}"),
+        ("Peak", f"{top} at K = {k_word(verdict['k_best'])}"),
         ("Safe up to K", k_word(verdict["k_safe_max"])),
         ("Hurts from K", k_word(verdict["k_harm"])),
         ("Gain per doubling of K (value units)", signed(scorer["gain_per_doubling"], decimals)),

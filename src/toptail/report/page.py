@@ -63,7 +63,7 @@ class Picture:
     source: str
     """The image as a data address."""
     label: str = ""
-    """What a paper calls it."""
+    """The label of the paper's figure, such as ``fig:search``; empty where it has none."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Page:
     """The small line above the heading."""
     heading: str
     title: str = ""
-    """Of the browser's window, if it is not the heading."""
+    """Title of the browser's window; by default the heading."""
     answers: Sequence[tuple[str, str]] = ()
     """Answers below the heading, each with a status to mark it (or none)."""
     lead: Sequence[str] = ()

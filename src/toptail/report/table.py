@@ -6,7 +6,7 @@ way. Numbers come from ``audit.json`` and its like; null is shown as ``n/a``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -17,7 +17,7 @@ _CAPTURED: Final = ("captured", "captured_low", "captured_high")
 
 
 Kind = Literal["name", "word", "number", "prose"]
-"""Of a column: decides alignment and wrapping; a ``name`` heads its row."""
+"""Kind of a column, which decides its alignment and wrapping; a ``name`` heads its row."""
 
 
 @dataclass(frozen=True)
@@ -89,14 +89,12 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     stacked: bool = False
     """Set details below what they belong to: for tables with many columns."""
-    over_k: bool = False
-    """One column for each K: may be split where a page is too narrow."""
 
     @classmethod
     def of(
         cls, name: str, title: str, caption: str, rows: Iterable[Mapping[str, Cell]], **how: bool
     ) -> Table:
-        """The table whose rows map each heading to its cell; ``how``: ``stacked``, ``over_k``."""
+        """The table whose rows map each heading to its cell; ``how``: ``stacked``."""
         lines = list(rows)
         first = lines[0].items() if lines else ()
         columns = tuple(Column(label, cell.kind) for label, cell in first)
@@ -109,16 +107,6 @@ class Table:
     def without_first(self) -> Table:
         """The same table without its first column, which repeats the heading above it."""
         return replace(self, columns=self.columns[1:], rows=tuple(row[1:] for row in self.rows))
-
-    def blocks(self, width: int) -> Iterator[Table]:
-        """Split into tables of the first column and at most ``width`` others."""
-        for start in range(1, len(self.columns), width):
-            columns = slice(start, start + width)
-            yield replace(
-                self,
-                columns=(self.columns[0], *self.columns[columns]),
-                rows=tuple((row[0], *row[columns]) for row in self.rows),
-            )
 
 
 def name_cell(name: object, detail: str = "", kind: Kind = "name") -> Cell:
@@ -156,7 +144,7 @@ def count_cell(n: float | None) -> Cell:
 
 
 def k_cell(k: int | None, missing: str = "none") -> Cell:
-    """One of a verdict's K."""
+    """A K of a verdict, such as ``k_safe_max``, or the word for none."""
     return Cell(text.k_word(k, missing), key=k)
 
 

@@ -38,7 +38,6 @@ from toptail.report.text import (
     last,
     one_line,
     p_value,
-    peak,
     percent,
     plural,
     ranked,
@@ -112,8 +111,8 @@ def _verdict_cell(audit: Audit, name: str) -> Cell:
 
 
 def _peak_cell(scorer: Mapping[str, Any], decimals: int) -> Cell:
-    k, value = peak(scorer)
-    cell = number_cell(value, decimals=decimals)
+    k = scorer["verdict"]["k_best"]
+    cell = number_cell(scorer["peak_value"], decimals=decimals)
     return cell if k is None else replace(cell, detail=f"(K = {k})")
 
 
@@ -177,7 +176,6 @@ def populations_table(audit: Audit) -> Table:
 
 
 def _over_k(first: Mapping[str, Cell], ks: Sequence[int], cells: Iterable[Cell]) -> dict[str, Cell]:
-    """A row with a cell for each K."""
     return {**first, **{f"K = {k}": cell for k, cell in zip(ks, cells, strict=True)}}
 
 
@@ -197,7 +195,6 @@ def value_table(audit: Audit) -> Table:
         f"{percent(audit['thresholds']['level'])} intervals.",
         [_over_k({"Scorer": name}, ks, cells) for name, cells in curves],
         stacked=True,
-        over_k=True,
     )
 
 
@@ -213,7 +210,6 @@ def captured_table(audit: Audit) -> Table:
             for n in ranked(audit)
         ],
         stacked=True,
-        over_k=True,
     )
 
 
@@ -260,7 +256,6 @@ def off_support_table(audit: Audit) -> Table:
         "candidates (base rate). Above 0, search is drawn off the support.",
         rows,
         stacked=True,
-        over_k=True,
     )
 
 
@@ -299,7 +294,7 @@ def _paired(test: Mapping[str, Any], decimals: int, **between: Cell) -> dict[str
 
 
 def _pair(names: Sequence[object], kind: Kind = "name") -> dict[str, Cell]:
-    """The names of what is compared."""
+    """Cells A and B: the names of the two scorers, groups or selectors of a comparison."""
     return {"A": name_cell(names[0], kind=kind), "B": name_cell(names[1], kind="word")}
 
 
@@ -334,7 +329,7 @@ def checks_table(audit: Audit, names: Sequence[str]) -> Table:
 
 def steps_table(audit: Audit, name: str) -> Table:
     """The steps between two K that come nearest to harm; no rows if none are stored."""
-    steps, grid = audit["scorers"][name]["verdict"]["steps"] or [], audit["family"]
+    steps, grid = audit["scorers"][name]["verdict"]["steps"] or [], audit["k_grid"]
     looked_at = max(len(steps), len(grid) * (len(grid) - 1) // 2)  # not all of them are stored
     worst = sorted(steps, key=lambda s: (s["low"] is None, s["low"] or 0.0))[:MOST_STEPS]
     ends = [(step["value"], step["low"], step["high"]) for step in worst]

@@ -150,10 +150,6 @@ def gain_at_end(scorer: Mapping[str, Any]) -> float | None:
     return None if first is None or end is None else end - first
 
 
-def peak(scorer: Mapping[str, Any]) -> tuple[int | None, float | None]:
-    return scorer["verdict"]["k_best"], scorer.get("peak_value")  # optional
-
-
 def headline(verdict: Mapping[str, Any], k_max: int) -> str:
     match verdict["status"]:
         case "safe":

@@ -223,7 +223,8 @@ class Selector(ABC):
     kind: ClassVar[str]
     """The name of the kind in files and on the command line."""
     complexity: ClassVar[int]
-    """How complex the kind is, joining scores apart."""
+    """How complex the kind is: the simpler of two good selectors is chosen. ``total_complexity``
+    adds 1 where scores are joined."""
     exact: ClassVar[bool] = False
     """Whether its value over random K-subsets has a closed form."""
     votes: ClassVar[bool] = False
@@ -436,7 +437,10 @@ def subsets(m: int, n: int, k: int, rng: np.random.Generator) -> Iterator[Ints]:
 
 
 def drawn_place(weights: Floats, candidates: Ints, rng: np.random.Generator) -> Ints:
-    """One of the ``candidates [m, k]`` of each pool, drawn by its weight; -1 with what is left."""
+    """One of the ``candidates [m, k]`` of each pool, drawn by its weight.
+
+    Weights that sum to less than 1 abstain with the rest of the chance, which is -1.
+    """
     sums = np.cumsum(weights, axis=1)
     total = sums[:, -1:]
     whole = np.where(np.abs(total - 1.0) < 1e-9, total, 1.0)  # rounding is no abstention

@@ -31,7 +31,7 @@ class Candidates:
     """Pools to choose from, grouped by size, and their place in the input."""
 
     pools: list[Pool]
-    """The pools, those of one size together."""
+    """Blocks of pools: all pools of one size are in one block."""
     rows: list[Ints]
     """Indices in the input of the candidates of each of :attr:`pools` ``[m, n]``."""
     queries: list[Ints]

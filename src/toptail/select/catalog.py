@@ -91,11 +91,11 @@ MEANS: Final = (2.0, 4.0, 8.0, 16.0)
 TEMPERATURES: Final = (1.0, 2.0, 4.0)
 """Of soft best-of-K, over the score's spread inside a query."""
 STRENGTHS: Final = (0.05, 0.2, 0.5)
-"""Of chi-squared regularization, in units of that spread."""
+"""Strengths of chi-squared regularization, in units of that spread."""
 PENALTIES: Final = (0.5, 1.0, 2.0)
 TOPS: Final = (2, 4, 8)
 QUANTILES: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
-"""Of a column: thresholds of filters and of abstention."""
+"""Quantiles of a column that are tried as thresholds of filters and of abstention."""
 
 
 @dataclass(frozen=True, eq=False)

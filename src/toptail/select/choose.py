@@ -35,7 +35,7 @@ FORMAT: Final = "toptail-choice-2"
 LEAST_CLUSTERS: Final = 10
 """With fewer queries (or clusters) there is nothing to choose on and to value on."""
 BASELINES: Final = ("random", "best_of_k_max", "best_of_k_best", "oracle")
-"""What a choice is compared with."""
+"""Names of the selectors that a choice is compared with."""
 FAMILY: Final = "family "
 """Begins the names of rules that look at one family of selectors."""
 
@@ -47,7 +47,7 @@ class Comparison:
     values: SelectorValues
     """The value of each at each query, its cost subtracted."""
     totals: ClusterSums
-    """The same, added up over clusters."""
+    """The values, added up over the queries of each cluster."""
     rules: Mapping[str, SelectionRule]
     """``choice`` is the choice itself; then what it is compared with, and each family alone."""
     eligible: Sequence[int]

@@ -96,7 +96,10 @@ class PoissonBest(RankSelector, kind="poisson", complexity=2):
 
 @dataclass(frozen=True, kw_only=True)
 class Filtered(RankSelector, kind="filter", complexity=3):
-    """The best of those whose filter is high enough; where there is none, the highest filter."""
+    """The best candidate whose filter is at least ``least``.
+
+    In a pool where no candidate passes, the one with the highest filter.
+    """
 
     by: str
     """The column to filter by."""

@@ -244,7 +244,7 @@ class BoundedShares:
     most_low: Shares
     """The most that changes can be, over the least headroom."""
     most_high: Shares
-    """The same over the most headroom."""
+    """The most that changes can be, over the most headroom."""
 
     @property
     def clusters(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from toptail.errors import InputError
 from toptail.io.json_files import write_json
-from toptail.jobs.executors import Here
+from toptail.jobs.executors import ThisProcess
 from toptail.jobs.job import Job
 from toptail.lab.training.runs import digest
 from toptail.progress import Tick, no_tick
@@ -64,7 +64,7 @@ def run_grid(
         missing = [each for each in units if not each.unit.finished]
         run.asked, run.made = len(units), len(missing)
         if not so_far:
-            Here().run(grid_jobs(declared, folder, networks, tick), tick)
+            ThisProcess().run(grid_jobs(declared, folder, networks, tick), tick)
             shutil.rmtree(folder / TRAINING, ignore_errors=True)
         elif len(missing) == len(units):
             raise InputError(f"{folder} has no finished cell of this grid: leave --so-far out.")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail import HowJudged, plan
 from toptail.audit.run import pools_content
 from toptail.audit.settings import Settings
 from toptail.errors import InputError
-from toptail.judging.plan import plan
 from toptail.judging.values import judged_pools
 from toptail.lab.judges.point import EXACT
 from toptail.lab.tasks.trajectories import IntArray
@@ -75,7 +75,7 @@ def first_pools(data: TaskSelection) -> ScoredPools:
         query=np.arange(shape[0]),
         cluster=data.trajectory,
         group=data.group,
-        partly=True,
+        missing_values=True,
         source=f"{data.task}, planned rollouts",
     )
 
@@ -95,9 +95,8 @@ def cheap_judge(values: Mapping[str, Any]) -> str | None:
 def planned(data: TaskSelection, labels: int, seed: int) -> PlannedRollouts:
     """At most so many candidates of the audited pools, by :func:`toptail.plan`."""
     pools = first_pools(data)
-    table = plan(
-        pools, labels=labels, cheap=_CHEAP if _CHEAP in pools.values else None, seed=seed
-    ).table
+    judged = HowJudged(cheap=_CHEAP if _CHEAP in pools.values else None)
+    table = plan(pools, labels=labels, judged=judged, seed=seed).table
     return PlannedRollouts(
         query=table["query"].to_numpy().astype(np.int64),
         candidate=table["candidate"].to_numpy().astype(np.int64),

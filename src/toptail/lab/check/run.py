@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from toptail.api import audit, audit_picks
 from toptail.errors import InputError, option
-from toptail.judging.how import HowJudged
+from toptail.judging.how_judged import HowJudged
 from toptail.lab.check.candidates import (
     GROUPS,
     Judge,

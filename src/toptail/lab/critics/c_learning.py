@@ -24,11 +24,7 @@ ENTRY = Entry(
     group="factor",
     network="mlp",
     deployed="logit",
-    readouts=(
-        Readout("logit", "contrastive"),
-        Readout("logit_min", "contrastive"),
-        Readout("logit_lcb", "contrastive"),
-    ),
+    readouts=Readout.ensemble("logit", "contrastive"),
     ideal="log_ratio",
     cell=("bootstrapped", "classification", "behaviour"),
 )

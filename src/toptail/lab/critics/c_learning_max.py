@@ -16,11 +16,7 @@ ENTRY = Entry(
     group="factor",
     network="mlp",
     deployed="logit",
-    readouts=(
-        Readout("logit", "contrastive"),
-        Readout("logit_min", "contrastive"),
-        Readout("logit_lcb", "contrastive"),
-    ),
+    readouts=Readout.ensemble("logit", "contrastive"),
     ideal="q_star",
     cell=("bootstrapped", "classification", "optimal"),
 )

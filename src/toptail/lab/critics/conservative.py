@@ -30,9 +30,7 @@ ENTRY = Entry(
     network="mlp",
     deployed="q",
     readouts=(
-        Readout("q", "bellman", value=True),
-        Readout("q_min", "bellman", value=True),
-        Readout("q_lcb", "bellman", value=True),
+        *Readout.ensemble("q", "bellman", value=True),
         Readout("feature_norm", "bellman"),
     ),
 )

@@ -30,9 +30,7 @@ ENTRY = Entry(
     network="bilinear",
     deployed="f_raw",
     readouts=(
-        Readout("f_raw", "contrastive"),
-        Readout("f_raw_min", "contrastive"),
-        Readout("f_raw_lcb", "contrastive"),
+        *Readout.ensemble("f_raw", "contrastive"),
         Readout("f_cos", "contrastive"),
         Readout("phi_norm", "contrastive"),
     ),

@@ -19,11 +19,7 @@ ENTRY = Entry(
     group="factor",
     network="mlp",
     deployed="q",
-    readouts=(
-        Readout("q", "returns"),
-        Readout("q_min", "returns"),
-        Readout("q_lcb", "returns"),
-    ),
+    readouts=Readout.ensemble("q", "returns"),
     ideal="gamma_d",
     cell=("monte_carlo", "regression", "behaviour"),
 )

@@ -21,11 +21,7 @@ ENTRY = Entry(
     group="control",
     network="mlp",
     deployed="logit",
-    readouts=(
-        Readout("logit", "contrastive"),
-        Readout("logit_min", "contrastive"),
-        Readout("logit_lcb", "contrastive"),
-    ),
+    readouts=Readout.ensemble("logit", "contrastive"),
     ideal="log_ratio",
     cell=("monte_carlo", "classification", "behaviour"),
 )

@@ -30,11 +30,7 @@ ENTRY = Entry(
     group="other",
     network="mlp",
     deployed="nearness",
-    readouts=(
-        Readout("nearness", "returns"),
-        Readout("nearness_min", "returns"),
-        Readout("nearness_lcb", "returns"),
-    ),
+    readouts=Readout.ensemble("nearness", "returns"),
 )
 
 THRESHOLDS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)

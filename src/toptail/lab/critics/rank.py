@@ -29,11 +29,7 @@ ENTRY = Entry(
     group="other",
     network="mlp",
     deployed="rank",
-    readouts=(
-        Readout("rank", "returns"),
-        Readout("rank_min", "returns"),
-        Readout("rank_lcb", "returns"),
-    ),
+    readouts=Readout.ensemble("rank", "returns"),
 )
 
 

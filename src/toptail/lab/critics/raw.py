@@ -29,9 +29,7 @@ ENTRY = Entry(
     network="bilinear",
     deployed="f_raw",
     readouts=(
-        Readout("f_raw", "contrastive", beside="raw"),
-        Readout("f_raw_min", "contrastive"),
-        Readout("f_raw_lcb", "contrastive"),
+        *Readout.ensemble("f_raw", "contrastive", beside="raw"),
         Readout("f_cos", "contrastive", beside="cosine"),
         Readout("phi_norm", "contrastive", beside="norm"),
     ),

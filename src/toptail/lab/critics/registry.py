@@ -106,6 +106,22 @@ class Readout:
     """Name under which its scores are stored with those of the deployed readout; empty if they are
     not. For the deployed readout, its name in a table of readouts."""
 
+    @classmethod
+    def ensemble(
+        cls,
+        name: str,
+        trained_by: Objective,
+        value: bool = False,
+        title: str = "",
+        beside: str = "",
+    ) -> tuple[Readout, ...]:
+        """The readouts of an ensemble: mean ``NAME``, minimum ``NAME_min``, bound ``NAME_lcb``.
+
+        ``title`` and ``beside`` are those of the mean.
+        """
+        lower = (cls(f"{name}_{end}", trained_by, value) for end in ("min", "lcb"))
+        return cls(name, trained_by, value, title, beside=beside), *lower
+
     def step_reward(self, reward: str) -> float:
         """Reward of a step that misses the goal, in the units of this readout."""
         return -1.0 if self.value and reward == "-1/0" else 0.0

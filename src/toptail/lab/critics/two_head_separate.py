@@ -26,9 +26,7 @@ ENTRY = Entry(
         Readout("f_raw", "contrastive"),
         Readout("f_cos", "contrastive", scorer=True),
         Readout("phi_norm", "contrastive"),
-        Readout("q_td", "bellman", value=True, title="Two heads, separate: q_td"),
-        Readout("q_td_min", "bellman", value=True),
-        Readout("q_td_lcb", "bellman", value=True),
+        *Readout.ensemble("q_td", "bellman", value=True, title="Two heads, separate: q_td"),
     ),
     ideal="q_star",
 )

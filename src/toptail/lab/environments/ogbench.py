@@ -41,7 +41,6 @@ class MazeEnvironments:
         self._batch, self.size = MazeBatch(environment, size, threads=0), size
 
     def restore(self, slots: IntArray, rows: Sequence[StoredRow]) -> None:
-        """Put slots into stored rows."""
         order = np.argsort(slots)
         state = [[getattr(rows[i], name) for i in order] for name in ("qpos", "qvel")]
         if any(array is None for arrays in state for array in arrays):
@@ -55,7 +54,6 @@ class MazeEnvironments:
         self._batch.restore(qpos, qvel, slots[order])
 
     def observations(self) -> NDArray[Any]:
-        """The observation of every slot."""
         return self._batch.observations().astype(np.float32)
 
     def step(self, slots: IntArray, actions: FloatArray) -> tuple[Floats, Mask]:
@@ -80,7 +78,6 @@ class ManipulationEnvironment:
         self._observed: NDArray[np.float64] = np.zeros(0)
 
     def restore(self, row: StoredRow) -> NDArray[np.float64]:
-        """Go to a stored row."""
         named = ("qpos", "qvel", "button_states")
         state: dict[str, Any] = {name: getattr(row, name) for name in named}
         alone = Trajectories(

@@ -32,11 +32,9 @@ class Dense:
 
     @property
     def inputs(self) -> int:
-        """Width of its input."""
         return int(self.kernel.shape[-2])
 
     def __call__(self, x: Rows) -> Rows:
-        """Apply the layer."""
         mapped: Rows = np.matmul(x, self.kernel) + self.bias[..., None, :]
         return mapped
 
@@ -53,7 +51,6 @@ class LayerNorm:
     """Added to the variance."""
 
     def __call__(self, x: Rows) -> Rows:
-        """Apply the layer."""
         centred = x - x.mean(axis=-1, keepdims=True)
         spread = np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + np.float32(self.epsilon))
         result: Rows = centred / spread * self.scale[..., None, :] + self.bias[..., None, :]

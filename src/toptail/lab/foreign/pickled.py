@@ -112,7 +112,6 @@ class _Reader:
         self._encoded: dict[int, tuple[str, bytes]] = {}
 
     def carry_out(self, name: str, argument: Any) -> None:
-        """Carry out one instruction."""
         stack = self.stack
         match name:
             case "PROTO" | "FRAME":

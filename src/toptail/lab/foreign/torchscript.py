@@ -161,7 +161,6 @@ class _WithoutWarnings(ast.NodeTransformer):
 
 
 def _defined(node: ast.AST) -> list[str]:
-    """The names that a node defines."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         return [node.id]
     if isinstance(node, ast.ClassDef | ast.FunctionDef):
@@ -290,7 +289,6 @@ def _check(target: str) -> None:
 
 
 def _function(torch: Any, target: str) -> Callable[..., Any]:
-    """The function that a target names."""
     if not target.startswith(_ATEN):
         function: Callable[..., Any] = getattr(operator, target.removeprefix("_operator."))
         return function

@@ -21,8 +21,8 @@ where the walls help: pressed against the end of a wall, the point is moved out 
 the dynamics of one corner says that, however it comes along the wall (x growing, the corner at 0),
 the point can be at x = t + 0.1185 and y = 0.844 - t after a path of length t from there, both at
 once and to 0.01. So paths turn at 0.422 from a corner in both coordinates, and continue 0.1185
-further along than they came. The errors against search in the dynamics of whole mazes and in
-the simulator are in ``paper/docs/references.md``.
+further along than they came. The errors were measured against search in the dynamics of whole mazes
+and in the simulator, see ``references.md`` in the documentation.
 
 The functions:
 
@@ -304,7 +304,7 @@ def exact_origin(gamma: float) -> dict[str, Any]:
 
 
 def continuous_origin(gamma: float) -> dict[str, Any]:
-    """The same of the judge that does not round steps up."""
+    """The origin of the judge that does not round steps up."""
     formula = "gamma ** (1 + shortest length to the tolerance after one simulated step / step)"
     return exact_origin(gamma) | {"judge": EXACT_CONTINUOUS, "formula": formula}
 

@@ -46,7 +46,6 @@ class DiffusionPolicy:
 
     @property
     def action_dim(self) -> int:
-        """Width a of an action."""
         return int(self.params[TARGET][f"bias_{len(self.model.hidden)}"].shape[-1])
 
     @property

@@ -52,7 +52,7 @@ class Embedding:
 
     @property
     def origin(self) -> dict[str, str]:
-        """What the record of a run names it by."""
+        """The name of the function and the hash of its file, for the record of a run."""
         return {"embed": self.text, "file_sha256": sha256(self.file)}
 
     def __call__(self, states: Rows, actions: Rows, goals: Rows) -> tuple[Rows, Rows]:

@@ -116,7 +116,7 @@ class UserScore:
         return result
 
     def _numbers(self, function: Callable[..., Any], *rows: Rows) -> tuple[Any, Rows]:
-        """What a function returns for rows, and the same in float32."""
+        """The scores that a user's function returns for the rows: as returned, and in float32."""
         advice = _GOAL_FREE if self._towards_goals and not rows[2].shape[1] else ""
         with user_code(self._where, f"failed on {len(rows[0])} rows", advice):
             # Copies: what the function writes into them must not reach the next scorer.
@@ -430,7 +430,6 @@ def _scorer(column: str, kind: str, path: Path, critic: ForeignCritic) -> Scorer
 
 
 def _matching(pattern: str, text: str) -> list[Path]:
-    """The files that match a pattern, sorted."""
     parts = Path(pattern).parts
     first = next(i for i, part in enumerate(parts) if _WILD.search(part))
     home = Path(*parts[:first])

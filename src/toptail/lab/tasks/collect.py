@@ -261,7 +261,7 @@ class _Group:
     episodes: range
     """Numbers of the episodes; the last group may go beyond the end of the data set."""
     wanted: range
-    """Those of the data set."""
+    """The episodes among them that belong to the data set."""
 
     def files(self, parts: Path) -> list[Path]:
         return [_part(parts, self.split, episode) for episode in self.wanted]

@@ -61,7 +61,6 @@ class DirectionExpert:
         """Do nothing: this expert has no state."""
 
     def actions(self, situation: Situation) -> NDArray[Any]:
-        """The directions."""
         return situation.directions
 
     def describe(self) -> str:

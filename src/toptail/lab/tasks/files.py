@@ -340,7 +340,7 @@ class TaskDataset:
     navigation: bool
     """Whether gamma^d is a value: see `is_navigation`."""
     data: Dataset
-    """Both splits."""
+    """The splits ``train`` and ``val``."""
 
     @classmethod
     def load(cls, name_or_path: str) -> TaskDataset:
@@ -357,7 +357,6 @@ class TaskDataset:
         return cls(name, name if task is None else task.title, is_navigation(task), data)
 
     def split(self, name: Split) -> Trajectories:
-        """One of the splits."""
         return self.data.val if name == "val" else self.data.train
 
 

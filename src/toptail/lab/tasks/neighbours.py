@@ -113,7 +113,7 @@ def _tree(x: Points, at: Points, count: int, groups: Groups | None) -> Iterator[
 
 
 def _product(x: Points, at: Points, count: int, groups: Groups | None) -> Iterator[IntArray]:
-    """The same by |x|² - 2 x·y + |y|², for blocks of targets against all rows."""
+    """Candidates by |x|² - 2 x·y + |y|², for blocks of targets against all rows."""
     centre = x.mean(axis=0)  # shorter vectors, less rounding in the differences of squares
     x, at = x - centre, at - centre
     squares, own = (x**2).sum(axis=1), (at**2).sum(axis=1)

@@ -26,9 +26,9 @@ class QueryConfig:
     near: tuple[int, int] = (1, 20)
     """Smallest and largest distance of the near group, in steps along the trajectory."""
     medium: tuple[int, int] = (21, 60)
-    """The same for the medium group."""
+    """Distances of the medium group."""
     far: tuple[int, int] = (61, 150)
-    """The same for the far group."""
+    """Distances of the far group."""
     seed: int = 0
     """Seed of the draws."""
 

@@ -211,7 +211,6 @@ class MazeBatch:
 
     @property
     def action_size(self) -> int:
-        """Columns of an action."""
         return int(self._control.shape[1])
 
     def restore(

@@ -49,7 +49,6 @@ class Triples:
         return np.power(self.gamma, self.distance, dtype=np.float64)
 
     def take(self, keep: IntArray | NDArray[np.bool_]) -> Triples:
-        """Return some of the triples."""
         return Triples(
             self.rows[keep], self.goal_rows[keep], self.trajectory[keep], gamma=self.gamma
         )

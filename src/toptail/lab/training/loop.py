@@ -214,7 +214,6 @@ def fresh_state(config: TrainConfig, seeds: Sequence[int], data: Any) -> TrainSt
 
 
 def keys_of(seeds: Sequence[int]) -> jax.Array:
-    """The key of each seed."""
     return jnp.stack([jax.random.key(seed) for seed in seeds])
 
 

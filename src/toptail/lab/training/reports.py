@@ -120,7 +120,6 @@ def _tensorboard(out: Path, name: str, config: Mapping[str, Any]) -> TrackedRun:
 
 
 def _trackio(out: Path, name: str, config: Mapping[str, Any]) -> TrackedRun:
-    """A run of a local Trackio project."""
     del out
     run = import_module("trackio").init(
         project=PROJECT, name=name, config=dict(config), resume="allow", embed=False

@@ -115,7 +115,7 @@ class FrozenRun(NamedTuple):
 
     params: Params
     origin: dict[str, str]
-    """What the record of the other run names it by."""
+    """The run's name and hash, for the record of the run that reads it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,7 +45,7 @@ class HowJudged:
         return self.plan is not None or self.pairs is not None
 
     @property
-    def partly(self) -> bool:
+    def missing_values(self) -> bool:
         """Whether values may be missing in the table itself."""
         return self.elsewhere or self.unjudged is not None
 

@@ -74,7 +74,6 @@ def _names(sources: Sequence[Any]) -> list[str]:
 def _shared(
     tables: Sequence[ScoredPools], names: Sequence[str], part: str, *, needed: bool = True
 ) -> dict[str, Any]:
-    """The columns that all tables have."""
     columns: list[Mapping[str, Any]] = [getattr(each, part) for each in tables]
     shared = [name for name in columns[0] if all(name in each for each in columns)]
     if needed and not shared:
