@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.critics import slow_full as slow
-from tests.critics.full_cases import KEY, double, random_batch, random_params
+from tests.critics.full_cases import KEY, double, quick_jit, random_batch, random_params
 from tests.training.toy import toy_config, toy_data
 from toptail.errors import InputError
 from toptail.lab.critics.base import Batch, Info, Params, column
@@ -23,7 +23,8 @@ def test_an_ensemble_of_embeddings_has_a_minimum_and_a_lower_bound(members: int)
     critic = with_settings(Raw(), {"hidden": (16, 16), "embed_dim": 8, "ensemble": members})
     params, batch = random_params(critic), random_batch()
     rows = (batch.states, batch.actions, batch.goals)
-    found = {name: read(params, *rows) for name, read in critic.readouts().items()}
+    readouts = critic.readouts()
+    found = quick_jit(lambda *at: {name: of(params, *at) for name, of in readouts.items()})(*rows)
     wide = slow.Settings(members=members)
     phi, psi = slow.embed(double(params), wide, *(np.asarray(x, np.float64) for x in rows))
     scores = (phi * psi).sum(axis=-1)
@@ -76,7 +77,9 @@ def test_numbers_beside_the_rows_are_part_of_the_data() -> None:
 
     critic = with_settings(Beside(), dict(toy_config().settings))
     config = TrainConfig(critic, batch_size=16, sample=GoalSampling())
-    _, info = train_step(config, init_state(config, KEY, data.rows), data.rows)
+    rows = data.rows
+    step = quick_jit(lambda key: train_step(config, init_state(config, key, rows), rows)[1])
+    info = step(KEY)
     np.testing.assert_array_equal(info["beside"], extra[np.asarray(info["rows"])])
     with pytest.raises(InputError, match="3 rows of further numbers for 200 rows"):
         plain.with_extra(extra[:3])
