@@ -152,6 +152,15 @@ def test_permuted_batch(c: Case) -> None:
     assert other["loss"] != pytest.approx(loss["loss"], rel=least)
 
 
+def test_who_reads_rewards(c: Case) -> None:
+    """Whoever says so has another loss with other rewards, and nobody else."""
+    batch = rows_of(c)
+    losses = [
+        c.gradient(c.params, batch._replace(rewards=batch.rewards - by))[0]["loss"] for by in (0, 1)
+    ]
+    assert (losses[0] != losses[1]) == c.critic.reads_rewards
+
+
 def test_second_call_does_not_compile(c: Case) -> None:
     c.gradient(c.params, rows_of(c, seed=8))
     c.gradient(c.fresh, rows_of(c, seed=9))
