@@ -111,7 +111,8 @@ def slow(critic: Critic, params: Params, data: Batch) -> tuple[float, dict[str, 
         lengths = np.linalg.norm(phi, axis=2)
         return loss, {"f_raw": (phi * psi).sum(2), "f_cos": f_cos, "phi_norm": lengths}
     assert isinstance(critic, CosineContrast)
-    temperature = np.exp(float(params.get("log_temperature", np.log(critic.temperature))))
+    learned = critic.learn_temperature
+    temperature = np.exp(params["log_temperature"]) if learned else critic.temperature
     units = [[unit_rows(x), unit_rows(y)] for x, y in pairs]
     logits = np.stack([x @ y.T for x, y in units]) / temperature
     loss, _ = slow_full.contrast(logits, critic.contrast)
@@ -123,7 +124,7 @@ def slow(critic: Critic, params: Params, data: Batch) -> tuple[float, dict[str, 
     )
     both = q_td + critic.alpha * f_cos
     td = np.mean(((both if isinstance(critic, OneStepHybrid) else q_td) - rewards) ** 2)
-    return loss + critic.td_weight * td, {"q_td": q_td, "q_hybrid": both, "f_cos": f_cos}
+    return float(loss + critic.td_weight * td), {"q_td": q_td, "q_hybrid": both, "f_cos": f_cos}
 
 
 def losses_and_readouts_by_slow_arithmetic(critic: Critic) -> None:
