@@ -33,7 +33,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def page(folder: Path) -> str:
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
 class TestPage:
+    def test_every_part_is_there(self, page: str, folder: Path) -> None:
+        for anchor in ("verdicts", "tables", "pictures", "regret", "sweeps", "theory", "claims"):
+            assert f'id="{anchor}"' in page
+        for drawing in drawings(read_controlled(folder)):
+            assert f'id="{drawing.name}"' in page
+        for claim in json.loads((folder / "claims.json").read_text()):
+            assert f'id="claim-{claim["id"]}"' in page
+
     def test_a_run_with_only_a_main_table_has_a_page_too(self, tmp_path: Path) -> None:
         path = write_folder(tmp_path / "run", everything=False)
         entries = annotate(path, "controlled")
