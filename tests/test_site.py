@@ -17,6 +17,7 @@ from toptail_paper.cli import PAPER
 ROOT = Path(__file__).parent.parent
 RUN = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
 """Pages whose commands run and print what they say."""
+SLOW = {"critic": [pytest.mark.slow], "scores": [pytest.mark.slow, pytest.mark.smoke]}
 
 
 def test_the_reference_has_every_command_with_its_help() -> None:
@@ -67,7 +68,7 @@ def test_cells_follow_each_other_as_in_a_notebook(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(p, marks=[pytest.mark.slow] * (p.stem == "critic"), id=p.stem) for p in RUN],
+    [pytest.param(page, marks=SLOW.get(page.stem, ()), id=page.stem) for page in RUN],
 )
 def test_a_tutorial_runs_as_printed(page: Path) -> None:
     cells = json.loads(notebook.executed(page))["cells"]

@@ -50,6 +50,8 @@ def test_every_label_has_one_study() -> None:
         ("tab:main", RESULTS / "semantics", "PointMaze"),
         ("tab:fixed-query", POINTMAZE, "TD-Q"),
         ("fig:calibration", RESULTS / "semantics", "figures"),
+        ("fig:ogbench-curse", RESULTS / "semantics", "figures/ogbench_curse.svg and .png"),
+        ("fig:ogbench-drift", RESULTS / "semantics", "figures/ogbench_curse.svg and .png"),
     ],
 )
 def test_a_table_or_figure_of_a_folder_is_shown(
@@ -57,6 +59,15 @@ def test_a_table_or_figure_of_a_folder_is_shown(
 ) -> None:
     assert main(["show", label, "--out", str(folder)]) == 0
     assert said in capsys.readouterr().out
+
+
+def test_a_label_without_scores_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    kept = shutil.ignore_patterns("*.npz", "*.parquet", "twohead.json", "curves.json")
+    shutil.copytree(RESULTS / "semantics", folder, ignore=kept)
+    for label in ("tab:twohead", "fig:calibration"):
+        with pytest.raises(InputError, match=f"no scores for {label}"):
+            Show(label, folder).run()
 
 
 def test_a_label_of_another_study_is_refused(tmp_path: Path) -> None:

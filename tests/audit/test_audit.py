@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from scipy.stats import kendalltau
 
 import toptail
 from tests import flat
@@ -18,6 +26,8 @@ from toptail.cli import main
 from toptail.judging.values import judged_pools
 from toptail.pools.builtin import expected
 from toptail.results import read_audit
+from toptail.stats.best_of_k import SERIAL, steady_product
+from toptail.stats.resample import Sample, merged
 
 FAST: dict[str, Any] = {"resamples": 400}
 
@@ -402,3 +412,204 @@ def test_a_failure_while_writing_leaves_nothing_behind(
     with pytest.raises(RuntimeError, match="disk full"):
         flat.audit(builtin_pools(5, 4), **FAST).write(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+# The warning where score and value both follow length, held to SciPy's tau_b by hand.
+
+
+QUERIES, SIZE = 60, 8
+
+
+def table(score: float, value: float, seed: int = 0) -> dict[str, Any]:
+    """Columns of a table whose score and value follow length with these weights."""
+    rng = np.random.default_rng(seed)
+    length, a, b = rng.normal(size=(3, QUERIES * SIZE))
+    return {
+        "query": np.repeat(np.arange(QUERIES), SIZE),
+        "n_tokens": np.round(100 + 20 * length).astype(int),
+        "score": score * length + a,
+        "value": value * length + b,
+    }
+
+
+def warned(data: Any, **more: Any) -> list[str]:
+    found = toptail.audit(data, resamples=100, **more).to_dict()["warnings"]
+    return [warning for warning in found if "length" in warning]
+
+
+def by_hand(columns: dict[str, Any], name: str) -> float:
+    rows = np.split(np.arange(QUERIES * SIZE), QUERIES)
+    each = [kendalltau(columns["n_tokens"][at], columns[name][at]).statistic for at in rows]
+    return float(np.mean(each))
+
+
+def test_a_score_and_a_value_that_both_follow_length() -> None:
+    columns = table(1.0, 0.7)
+    (sentence,) = warned(columns)
+    assert "'n_tokens' within queries" in sentence
+    said = [float(number) for number in re.findall(r"\((-?\d\.\d\d)\)", sentence)]
+    assert said == [pytest.approx(by_hand(columns, n), abs=0.005) for n in ("score", "value")]
+
+
+@pytest.mark.parametrize(("score", "value"), [(0.0, 1.0), (1.0, 0.0), (1.0, -1.0), (0.1, 0.1)])
+def test_no_warning_where_one_does_not_follow_or_both_do_in_turn(
+    score: float, value: float
+) -> None:
+    assert warned(table(score, value)) == []
+
+
+def test_both_may_follow_shortness() -> None:
+    (sentence,) = warned(table(-1.0, -1.0))
+    assert "'score' (-0." in sentence
+
+
+def test_a_length_that_is_itself_the_score() -> None:
+    (sentence,) = warned(table(0.0, 1.0), scores=["n_tokens", "score"])
+    assert sentence.startswith("'n_tokens' (1.00) and the value")
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_texts_are_measured(ending: str, tmp_path: Path) -> None:
+    columns = table(1.0, 1.0)
+    columns["response"] = ["x" * n for n in columns.pop("n_tokens")]
+    path = tmp_path / f"t.{ending}"
+    if ending == "parquet":
+        pq.write_table(pa.table(columns), path)
+    else:
+        rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        lines = (json.dumps(row, default=lambda x: x.item()) for row in rows)
+        path.write_text("\n".join(lines))
+    (sentence,) = warned(path)
+    assert "both follow 'response'" in sentence
+
+
+def test_few_clusters_say_little() -> None:
+    """Three of four clusters follow length, one the other way: nothing is clear."""
+    columns = table(1.0, 1.0)
+    columns["cluster"] = columns["query"] % 4
+    against = columns["cluster"] == 0
+    columns["value"] = np.where(against, -columns["value"], columns["value"])
+    assert abs(by_hand(columns, "value")) > 0.2
+    assert warned(columns) == []
+    del columns["cluster"]
+    assert len(warned(columns)) == 1
+
+
+def test_a_query_with_an_unknown_length_is_left_out() -> None:
+    columns = table(1.0, 0.7)
+    columns["n_tokens"] = [None, *columns["n_tokens"][1:]]
+    assert len(warned(columns)) == 1
+
+
+# Intervals of very many queries: random groups of them say what all of them would.
+
+
+@pytest.fixture
+def _few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than 400 clusters are many, and make 200 groups."""
+    module = import_module("toptail.stats.resample")
+    monkeypatch.setattr(module, "MANY", 400)
+    monkeypatch.setattr(module, "GROUPS", 200)
+
+
+def test_groups_are_even_and_hold_every_cluster_once() -> None:
+    sums = np.arange(1_000.0)[:, None] * [1.0, -2.0] + [0.0, 5.0]
+    groups = merged(sums, np.random.default_rng(0), 64)
+    assert groups.shape == (64, 2)
+    np.testing.assert_allclose(groups.sum(axis=0), sums.sum(axis=0))
+    ones = merged(np.ones((1_000, 1)), np.random.default_rng(0), 64)[:, 0]
+    assert set(ones) == {15.0, 16.0}
+
+
+def interval(per_query: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
+    """The 95 % interval of a mean over queries."""
+    sample = Sample(len(per_query), None)
+    sample.add("x", per_query)
+    sample.weigh(rng, 400)
+    low, high = sample.mean("x").interval(0.95)
+    return float(low[0]), float(high[0])
+
+
+@pytest.mark.usefixtures("_few")
+def test_the_cheap_interval_covers_as_the_full_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 600 skewed tables, the share of intervals that hold the truth, and their widths."""
+    rng = np.random.default_rng(0)
+    tables = [rng.exponential(size=1_000) for _ in range(600)]
+    cheap = np.array([interval(table, rng) for table in tables])
+    monkeypatch.setattr(import_module("toptail.stats.resample"), "MANY", 10_000)
+    full = np.array([interval(table, rng) for table in tables])
+    held = [((ends[:, 0] <= 1.0) & (ends[:, 1] >= 1.0)).mean() for ends in (cheap, full)]
+    # Two standard errors of a share of 600 are 0.018.
+    assert min(held) > 0.92
+    assert abs(held[0] - held[1]) < 0.02
+    widths = np.diff(cheap)[:, 0] / np.diff(full)[:, 0]
+    assert widths.mean() == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.usefixtures("_few")
+def test_an_audit_of_many_queries_says_what_the_full_one_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(1)
+    value = rng.random((2_000, 4))
+    table = {"good": value + 0.2 * rng.random(value.shape), "value": value}
+    cheap = toptail.audit(table, resamples=400).to_dict()["scorers"]["good"]
+    monkeypatch.setattr(import_module("toptail.stats.resample"), "MANY", 10_000)
+    full = toptail.audit(table, resamples=400).to_dict()["scorers"]["good"]
+    assert cheap["value"] == full["value"]
+    assert cheap["verdict"]["status"] == full["verdict"]["status"] == "safe"
+    widths = [entry["gain"]["high"][-1] - entry["gain"]["low"][-1] for entry in (cheap, full)]
+    assert widths[0] == pytest.approx(widths[1], rel=0.2)
+    assert cheap["low"] != full["low"]
+
+
+# How many threads BLAS has changes no bit of an audit.
+
+
+AUDITS = """
+import json, sys
+import numpy as np
+import toptail
+
+rng = np.random.default_rng(0)
+for shape in ((150, 1000), (4, 20_000)):
+    value = rng.random(shape)
+    table = {"query": np.repeat(np.arange(shape[0]), shape[1]), "value": value.ravel(),
+             "score": (value + rng.normal(size=shape)).ravel(), "score_b": rng.random(value.size)}
+    for resamples, extra in ((100, {}), (100, {"p_judged": np.full(value.size, 0.5)})):
+        data = {**table, **extra}
+        if extra:
+            data["value"] = np.where(rng.random(value.size) < 0.5, table["value"], np.nan)
+        result = toptail.audit(data, resamples=resamples).to_dict()
+        result.pop("record", None)
+        sys.stdout.write(json.dumps(result, default=str) + "\\n")
+"""
+
+
+def output(script: str, threads: int) -> str:
+    """The output of the script in a process with so many BLAS threads."""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": str(threads)},
+    )
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_an_audit_has_the_same_bits_with_any_number_of_threads() -> None:
+    one = output(AUDITS, 1)
+    assert one.count("\n") == 4
+    assert one == output(AUDITS, 3)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k"),
+    [(1, 1, 1), (1, 9, 3), (7, 5, 1), (9, SERIAL // 8, 2), (131, 1_000, 11), (3, 0, 2), (0, 4, 2)],
+)
+def test_the_product_is_the_product(m: int, n: int, k: int) -> None:
+    rng = np.random.default_rng(m + n + k)
+    left, right = rng.normal(size=(m, n)), rng.normal(size=(n, k))
+    np.testing.assert_allclose(steady_product(left, right), left @ right, rtol=1e-11, atol=1e-11)

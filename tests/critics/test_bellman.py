@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from tests.critics.facts import SUBJECTS, facts
+from tests.critics.facts import facts
 from tests.critics.full_cases import (
     BATCH,
     KEY,
@@ -33,10 +33,6 @@ from toptail.lab.training.loop import TrainConfig, init_state, make_train, train
 
 TARGETED = [name for name, each in facts().items() if each.target]
 BELLMAN = [name for name in TARGETED if name != "spectral"]  # which keeps vectors there
-
-
-def test_which_critics_have_targets() -> None:
-    assert {name for name in SUBJECTS if "target" in random_params(make(name))} == set(TARGETED)
 
 
 def test_expectile_loss() -> None:
@@ -83,16 +79,6 @@ def test_missing_columns() -> None:
         for column in needed:
             with pytest.raises(ValueError, match=rf"needs batch\.{column}"):
                 jax.eval_shape(loss, params, Batch(**{**batch._asdict(), column: None}), KEY)
-
-
-@pytest.mark.parametrize("name", CRITICS)
-def test_who_reads_rewards(name: str) -> None:
-    """Whoever says so has another loss with other rewards, and nobody else."""
-    critic, batch = make(name), random_batch()
-    params = random_params(critic)
-    loss = quick_jit(lambda rewards: critic.loss(params, batch._replace(rewards=rewards), KEY)[0])
-    changed = float(loss(batch.rewards)) != float(loss(batch.rewards - 1.0))
-    assert changed == critic.reads_rewards
 
 
 def leaves(tree: Any) -> dict[str, np.ndarray[Any, Any]]:

@@ -1,7 +1,12 @@
-"""The contract that every full-size critic has to keep, in float32 and in bfloat16."""
+"""The contract that every full-size critic has to keep, in float32 and in bfloat16.
+
+Losses, gradients and readouts are those of slow NumPy versions. All of it is one module, whose
+tests share compiled functions.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -10,19 +15,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
+from tests.critics import slow_full as slow
+from tests.critics.contract import gradient_gap
 from tests.critics.facts import ENCODERS, SUBJECTS, Facts, facts
 from tests.critics.full_cases import (
     BATCH,
     DIMS,
     KEY,
+    SLOW,
     Case,
     case,
+    double,
     flat,
     make,
     no_promotion,
     pool,
+    quick_jit,
     random_batch,
+    slow_rows,
     target_source,
 )
 from toptail.errors import InputError
@@ -46,7 +58,8 @@ def test_a_cosine_is_added_to_a_value_in_the_units_of_the_value(
     critic = full_size("hybrid", reward=reward, gamma=0.98, alpha=0.5, hidden=(8,), embed_dim=4)
     params, batch = critic.init(KEY, *DIMS), random_batch()
     at = (batch.states, batch.actions, batch.goals)
-    read = {name: of(params, *at) for name, of in critic.readouts().items()}
+    readouts = critic.readouts()
+    read = quick_jit(lambda *rows: {name: of(params, *rows) for name, of in readouts.items()})(*at)
     expected = read["q_td"] + 0.5 * width * read["f_cos"]
     np.testing.assert_allclose(read["q_hybrid"], expected, rtol=1e-4, atol=1e-4)
     assert critic.settings()["td_weight"] == pytest.approx(width**-2)
@@ -139,6 +152,15 @@ def test_permuted_batch(c: Case) -> None:
     assert other["loss"] != pytest.approx(loss["loss"], rel=least)
 
 
+def test_who_reads_rewards(c: Case) -> None:
+    """Whoever says so has another loss with other rewards, and nobody else."""
+    batch = rows_of(c)
+    losses = [
+        c.gradient(c.params, batch._replace(rewards=batch.rewards - by))[0]["loss"] for by in (0, 1)
+    ]
+    assert (losses[0] != losses[1]) == c.critic.reads_rewards
+
+
 def test_second_call_does_not_compile(c: Case) -> None:
     c.gradient(c.params, rows_of(c, seed=8))
     c.gradient(c.fresh, rows_of(c, seed=9))
@@ -217,3 +239,88 @@ def test_parameter_counts() -> None:
     assert counted == {name: each.parameters for name, each in facts().items()}
     learned = make("cosine", learn_temperature=True).init(KEY, *DIMS)
     assert parameter_count(learned) == ENCODERS + 1
+
+
+@pytest.fixture(scope="module", params=SUBJECTS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_loss_and_info(name: str) -> None:
+    c, batch = case(name, False), random_batch(further=facts()[name].further)
+    wide = double(c.params)
+    expected = facts()[name].slow_loss(wide, wide, slow_rows(batch), SLOW)
+    got, _ = c.gradient(c.params, batch)
+    assert got == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+def test_gradient(name: str) -> None:
+    batch = random_batch(further=facts()[name].further)
+    assert gradient_gap(case(name, False), facts()[name].slow_loss, batch) < 1e-4
+
+
+@pytest.mark.slow
+def test_bfloat16_stays_near_float32(name: str) -> None:
+    full, half = case(name, False), case(name, True)
+    batch = random_batch(further=facts()[name].further)
+    loss, grads = full.gradient(full.params, batch)
+    half_loss, half_grads = half.gradient(full.params, batch)
+    assert half_loss["loss"] == pytest.approx(loss["loss"], rel=0.02)
+    assert half_loss["loss"] != loss["loss"]  # the setting does something
+    error = np.linalg.norm(flat(half_grads) - flat(grads)) / np.linalg.norm(flat(grads))
+    # The order of interval ends, which decides the gradient of a quasimetric, is rounded, too.
+    assert 0 < error < (0.2 if name == "quasimetric" else 0.05)
+
+
+@pytest.mark.parametrize(("name", "contrast"), [("raw", "symmetric_info_nce"), ("cosine", "both")])
+def test_other_contrast_and_learned_temperature(name: str, contrast: str) -> None:
+    settings = {"contrast": "symmetric_info_nce", "learn_temperature": contrast == "both"}
+    c, batch = Case(make(name, **settings)), random_batch()
+    c.params.update({"log_temperature": np.float32(-1.5)} if contrast == "both" else {})
+    wide = double(c.params)
+    chosen = slow.Settings(contrast="symmetric_info_nce")
+    expected = facts()[name].slow_loss(wide, wide, slow_rows(batch), chosen)
+    got, grads = c.gradient(c.params, batch)
+    assert got == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    assert ("log_temperature" in grads) == (contrast == "both")
+
+
+def test_drawn_negatives() -> None:
+    """Each draw of 2 of 5 offsets is equally likely, and no draw has another loss.
+
+    The losses of all ten pairs of offsets are computed slowly; which pair a key drew is read off
+    the loss. Their mean is the loss over all pairs: the estimate is unbiased. Permuting the
+    batch changes which goals an offset leads to, so permutation can hold only on average.
+    """
+    critic, batch = make("nce_mlp", negatives=2), random_batch(size=6)
+    params = case("nce_mlp", False).params
+    wide, rows = double(params), slow_rows(batch)
+    draws = list(itertools.combinations(range(1, 6), 2))
+    expected = np.array([slow.sampled_nce(wide, rows, SLOW, draw) for draw in draws])
+    assert np.diff(np.sort(expected)).min() > 1e-4  # so that a loss names its draw
+    full = facts()["nce_mlp"].slow_loss(wide, wide, rows, SLOW)["loss"]
+    assert expected.mean() == pytest.approx(full)
+
+    keys = jax.random.split(jax.random.key(7), 2000)
+    losses = quick_jit(jax.vmap(lambda key: critic.loss(params, batch, key)[0]))(keys)
+    distance = np.abs(np.asarray(losses)[:, None] - expected)
+    assert distance.min(axis=1).max() < 2e-5
+    assert chisquare(np.bincount(distance.argmin(axis=1), minlength=10)).pvalue > 1e-3
+
+    mixed = jax.tree.map(lambda x: x[np.array([3, 1, 5, 0, 2, 4])], batch)
+    permuted = quick_jit(jax.vmap(lambda key: critic.loss(params, mixed, key)[0]))(keys)
+    error = np.std(expected) * np.sqrt(2 / len(keys))
+    assert abs(np.mean(permuted) - np.mean(losses)) < 4 * error
+
+
+def test_readouts(name: str) -> None:
+    """Leading axes [2, 3]: two queries with one state and goal each, three candidates."""
+    c, batch = case(name, False), random_batch(size=6)
+    s, actions, g = pool(batch)
+    got = c.read(c.params, s, actions, g)
+    repeated = [np.repeat(np.asarray(x[:, 0], np.float64), 3, axis=0) for x in (s, g)]
+    rows = np.asarray(batch.actions, np.float64)
+    expected = facts()[name].slow_reads(double(c.params), repeated[0], rows, repeated[1])
+    assert set(got) == set(expected)
+    for label, scores in expected.items():
+        np.testing.assert_allclose(got[label], scores.reshape(2, 3), rtol=2e-5, atol=2e-5)

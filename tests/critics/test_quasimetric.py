@@ -12,7 +12,7 @@ import pytest
 
 from tests.critics import slow_full as slow
 from tests.critics.facts import Facts, network_size
-from tests.critics.full_cases import DIMS, SLOW, random_batch
+from tests.critics.full_cases import DIMS, SLOW, quick_jit, random_batch
 from toptail.errors import InputError
 from toptail.lab.critics.base import Batch
 from toptail.lab.critics.quasimetric import Quasimetric, iqe_distance
@@ -202,8 +202,11 @@ def test_its_loss_and_gradient_are_those_of_ogbenchs_formula_on_the_same_weights
         misses = ogbench_distance(there, model, alpha) + ogbench_distance(model, there, alpha)
         return value + dual + misses.mean() / 2
 
-    expected, slope = jax.value_and_grad(published)(params, batch)
-    found, ours = jax.value_and_grad(lambda p: critic.loss(p, batch, jax.random.key(0))[0])(params)
+    def own(params: Any, batch: Batch) -> jax.Array:
+        return critic.loss(params, batch, jax.random.key(0))[0]
+
+    expected, slope = quick_jit(jax.value_and_grad(published))(params, batch)
+    found, ours = quick_jit(jax.value_and_grad(own))(params, batch)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(slope), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)

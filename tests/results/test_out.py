@@ -131,7 +131,10 @@ def test_without_pandas_it_is_asked_for(
 ACTION = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text())
 
 
-@pytest.mark.parametrize(("scores", "code"), [("perfect", 0), ("perfect,reversed", 1)])
+@pytest.mark.parametrize(
+    ("scores", "code"),
+    [pytest.param("perfect", 0, marks=pytest.mark.slow), ("perfect,reversed", 1)],
+)
 def test_the_step_of_the_action_fails_as_the_audit_does(
     scores: str, code: int, tmp_path: Path
 ) -> None:

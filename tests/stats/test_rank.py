@@ -6,8 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.stats import slow
-from toptail.stats import auc, kendall_tau_b, paired_win_rate, recall_at_k, row_auc, spearman
-from toptail.stats.rank import count_inversions
+from toptail.stats import (
+    auc,
+    decile_gap,
+    decile_means,
+    kendall_tau_b,
+    paired_win_rate,
+    rank,
+    recall_at_k,
+    row_auc,
+    spearman,
+)
+from toptail.stats.rank import (
+    OrderStatistics,
+    categories,
+    category_shares,
+    count_inversions,
+    edge_ranks,
+)
 
 few = st.integers(0, 4).map(float)
 pairs = st.lists(st.tuples(few, few), min_size=1, max_size=20)
@@ -87,3 +103,80 @@ def test_shapes_must_match() -> None:
         kendall_tau_b([1.0, 2.0], [1.0])
     with pytest.raises(ValueError, match="must both be"):
         spearman([1.0, 2.0], [1.0])
+
+
+# Order statistics of a stream against a sort of everything.
+
+
+RNG = np.random.default_rng(0)
+NUMBERS = {
+    "normal": RNG.normal(size=3_001),
+    "one number": np.zeros(500),
+    "ties": RNG.integers(-3, 3, 2_000).astype(np.float64),
+    "lowest": np.concatenate([np.full(400, -np.inf), RNG.normal(size=300)]),
+    "close together": 1.0 + 1e-14 * RNG.integers(0, 9, 2_000),
+    "far apart": RNG.normal(size=1_000) * 10.0 ** RNG.integers(-300, 300, 1_000),
+}
+
+
+@pytest.mark.parametrize("few", [1 << 22, 3])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_stream_gives_what_a_sort_gives(
+    name: str, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank, "_FEW", few)
+    numbers = NUMBERS[name]
+    ranks = np.unique([0, numbers.size - 1, *RNG.integers(0, numbers.size, 9)])
+    found = OrderStatistics(ranks)
+    while found.found is None:
+        one, other = found.blank(), found.blank()
+        for piece in np.array_split(numbers, 5):
+            (one if piece.size % 2 else other).add(piece)
+        found.merge(one)
+        found.merge(other)
+        found.end()
+    assert np.array_equal(found.found, np.sort(numbers)[ranks])
+
+
+def test_no_rank_needs_no_pass() -> None:
+    assert OrderStatistics(np.empty(0, dtype=np.int64)).found is not None
+
+
+few_values = st.integers(0, 5).map(float)
+pools = st.lists(st.tuples(few_values, few_values), min_size=1, max_size=35)
+
+
+@given(pools, st.sampled_from([2, 3, 10]))
+def test_means_equal_dealing_out_pieces(pool: list[tuple[float, float]], bins: int) -> None:
+    scores, values = (list(z) for z in zip(*pool, strict=True))
+    expected = slow.decile_means(scores, values, bins)
+    np.testing.assert_allclose(decile_means(scores, values, bins), expected, atol=1e-9)
+
+
+@given(pools, st.sampled_from([2, 3, 10]))
+def test_bins_without_sorting_give_the_same_means(
+    pool: list[tuple[float, float]], bins: int
+) -> None:
+    scores, values = (np.array(z) for z in zip(*pool, strict=True))
+    edges = np.unique(np.sort(scores)[edge_ranks(scores.size, bins)])
+    category = categories(scores, edges)
+    counts = np.bincount(category, minlength=2 * edges.size + 1)
+    weight = category_shares(counts, bins)[category]  # [n, bins]
+    np.testing.assert_allclose(weight.sum(axis=1), 1.0)
+    np.testing.assert_allclose(weight.sum(axis=0), scores.size / bins)
+    means = (values[:, None] * weight).sum(axis=0) / weight.sum(axis=0)
+    np.testing.assert_allclose(means, decile_means(scores, values, bins), atol=1e-9)
+
+
+def test_constant_scores_are_flat_and_a_perfect_score_rises() -> None:
+    values = np.arange(100.0)
+    np.testing.assert_allclose(decile_means(np.zeros(100), values), 49.5)
+    rising = decile_means(values, values)
+    assert (np.diff(rising) > 0).all()
+    np.testing.assert_allclose(decile_gap(rising), 90.0)
+    np.testing.assert_allclose(decile_gap(decile_means(-values, values)), -90.0)
+
+
+def test_nan_and_huge_scores() -> None:
+    assert np.isnan(decile_means([[1.0, np.nan]], [[1.0, 2.0]])).all()
+    np.testing.assert_allclose(decile_means([-1e308, 1e308], [0.0, 1.0], bins=2), [0.0, 1.0])

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
+import shutil
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
-from toptail.io.json_files import write_json
-from toptail_paper.claims import pages
-from toptail_paper.claims.pages import EVERY, LEDGERS, PAGES, PARTS, ROOT, ledger, made
+from toptail.errors import InputError
+from toptail.io.json_files import read_json, write_json
+from toptail_paper.claims import pages, pages_selection
+from toptail_paper.claims import report as module
+from toptail_paper.claims.pages import EVERY, LEDGERS, PAGES, PARTS, REPORT, ROOT, ledger, made
+from toptail_paper.claims.pages_selection import CHECK, ERROR, STUDY, rows
+from toptail_paper.claims.report import printed, report, template
+from toptail_paper.claims.reported import published
 
 RESULTS = ROOT / "paper" / "results"
 
@@ -49,3 +59,166 @@ def test_a_part_is_replaced_between_its_markers(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(pages, "PARTS", {"x": lambda: "new\n"})
     page = "a\n<!-- made: x -->\nold\nlines\n<!-- end: x -->\nb\n"
     assert made(page) == "a\n<!-- made: x -->\nnew\n<!-- end: x -->\nb\n"
+
+
+# What pages say about PointMaze's judges and trivial scores is what stored scores say.
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict[str, Any]:
+    names = [f"{critic}@{seed}" for critic in ("tdq", "raw") for seed in (42, 43, 44)]
+    columns = [*names, "value_exact"]
+    table = pq.read_table(published() / STUDY / "scored_pools", columns=columns)
+    return {name: table[name].to_numpy().astype(np.float64).reshape(-1, 64) for name in columns}
+
+
+def test_stored_levels_are_those_of_the_stored_values(stored: dict[str, Any]) -> None:
+    """Pool by pool, by sorting and counting; the exact value's steps differ in 16 bits, too."""
+    shares, ceilings = {1: 0, 2: 0, 3: 0}, []
+    for pool in stored["value_exact"]:
+        counts = [len(list(same)) for _, same in groupby(sorted(pool))]
+        shares[len(counts)] = shares.get(len(counts), 0) + 1
+        tied = sum(n * (n - 1) for n in counts) / (64 * 63)
+        ceilings.append(np.sqrt(1 - tied) if tied < 1 else np.nan)
+    row = rows(STUDY, "judges")["exact"]
+    for n in (1, 2, 3):
+        assert row[f"levels_{n}"]["mean"] == pytest.approx(shares[n] / 7500)
+    by_query = np.array(ceilings).reshape(1500, 5)
+    known = ~np.isnan(by_query).all(axis=1)
+    ceiling = np.nanmean(by_query[known], axis=1).mean()
+    assert row["tau_b_ceiling"]["mean"] == pytest.approx(ceiling)
+    assert f"{100 * shares[3] / 7500:.1f} %" in pages_selection.levels()
+
+
+def test_stored_best_picks_are_those_of_the_stored_scores(stored: dict[str, Any]) -> None:
+    best = stored["value_exact"] == stored["value_exact"].max(axis=1, keepdims=True)
+    table = rows(STUDY, "fixed-query")
+    assert table["random"]["exact/best_pick_64"]["mean"] == pytest.approx(best.mean())
+    for critic in ("tdq", "raw"):
+        shares = []
+        for seed in (42, 43, 44):
+            top = [np.flatnonzero(pool == pool.max()) for pool in stored[f"{critic}@{seed}"]]
+            shares.append(np.mean([one[at].mean() for one, at in zip(best, top, strict=True)]))
+        cell = table[critic]["exact/best_pick_64"]
+        assert cell["mean"] == pytest.approx(np.mean(shares))
+        assert f"{100 * np.mean(shares):.0f} % (" in pages_selection.best_picks()
+
+
+def test_candidates_without_a_model_are_like_the_studys() -> None:
+    """The page says so of levels and of the random pick's share of best ones."""
+    own, near = (rows(folder, "judges")["exact"] for folder in (STUDY, CHECK))
+    for name in ("levels_1", "levels_2", "levels_3", "tau_b_ceiling"):
+        assert near[name]["mean"] == pytest.approx(own[name]["mean"], abs=0.01)
+    own, near = (rows(folder, "fixed-query")["random"] for folder in (STUDY, CHECK))
+    assert near["exact/best_pick_64"]["mean"] == pytest.approx(
+        own["exact/best_pick_64"]["mean"], abs=0.01
+    )
+
+
+def test_a_study_with_its_own_trivial_scores_is_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = [pages_selection.trivial(), pages_selection.levels(), pages_selection.judge_error()]
+    for folder in (STUDY, CHECK):
+        shutil.copytree(published() / folder / "tables", tmp_path / folder / "tables")
+    table, check = (tmp_path / f / "tables" / "fixed-query.json" for f in (STUDY, CHECK))
+    content, trivial = (read_json(path) for path in (table, check))
+    straight = trivial["rows"]["PointMaze"]["straight"]
+    straight["exact/nregret_64"] |= {"mean": 0.125, "low": 0.0625, "high": 0.25}
+    content["rows"]["PointMaze"] |= trivial["rows"]["PointMaze"]
+    write_json(table, content)
+    judges = tmp_path / STUDY / "tables" / "judges.json"
+    content = read_json(judges)
+    other = rows(CHECK, "judges")["exact_continuous"]
+    content["rows"]["PointMaze"]["exact_continuous"] = other
+    write_json(judges, content)
+    error = read_json(published() / CHECK / ERROR)
+    write_json(tmp_path / STUDY / ERROR, {**error, "pools": 12345})
+    monkeypatch.setattr(pages_selection, "published", lambda: tmp_path)
+    assert "0.88 [0.75, 0.94]" in pages_selection.trivial()
+    assert "¹" in before[1]
+    assert "¹" not in pages_selection.levels()
+    assert "12345 pools" in pages_selection.judge_error()
+    assert before[0] != pages_selection.trivial()
+
+
+# The report is what is made of stored files, and has no number of its own.
+
+
+NAMES = r"c74733e|2532265|95 %|2-D|0/1|−1/0|K = 64|^\d\. |γ\^d"
+"""What has a digit and is no result: commits, the level of intervals, names, a list's numbers."""
+
+
+@pytest.fixture(scope="module")
+def written() -> str:
+    return report()
+
+
+def test_the_report_is_what_is_made(written: str) -> None:
+    assert REPORT.read_text(encoding="utf-8") == written, "run python -m toptail_paper.claims.pages"
+
+
+def test_every_number_is_a_placeholder() -> None:
+    text = re.sub(r"\{\{.+?\}\}|\]\(.+?\)|`.+?`", "", template(), flags=re.DOTALL)
+    assert re.findall(r".*\d.*", re.sub(NAMES, "", text, flags=re.MULTILINE)) == []
+
+
+def test_every_section_begins_with_its_result(written: str) -> None:
+    sections = written.split("\n## ")[1:]
+    assert len(sections) == 10
+    for section in sections:
+        assert re.match(r".+\n\n\*\*[^*]+\.", section), section[:60]
+
+
+def test_the_sentence_about_central_claims_fits_their_statuses(written: str) -> None:
+    """Where a status changes, the first sentence of the section has to be written anew."""
+    table = written.split("## Scope and claims")[1].split("## Method")[0]
+    rows = [row.split(" | ")[-1].split()[0] for row in re.findall(r"^\| (.+) \|$", table, re.M)]
+    assert rows[1:] == ["seen", "seen", "depends", "depends", "seen", *["depends"] * 3]
+
+
+@pytest.mark.parametrize(
+    ("found", "form", "text"),
+    [
+        (1234, "n", "1,234"),
+        ({"mean": -0.016, "low": -0.03, "high": 0.004}, "2ci", "−0.02 [−0.03, 0.00]"),
+        ({"mean": 0.0125, "low": 0.008, "high": 0.0174}, "+4ci", "+0.0125 [0.0080, 0.0174]"),
+        ({"mean": 0.978, "low": 0.972, "high": 0.983}, "%ci", "98 % [97, 98]"),
+        ({"mean": 0.00537}, "2m", "5.37"),
+        ({"mean": 0.6, "seeds": {"0": 0.85, "1": 0.5}}, "seeds%", "85 % and 50 %"),
+        (0.056793, "3", "0.057"),
+    ],
+)
+def test_a_number_is_written_in_its_form(found: Any, form: str, text: str) -> None:
+    assert module._written(found, form) == text
+
+
+def test_a_printed_table_is_read_by_row_column_and_line() -> None:
+    table, column = "Selection at K = 64", "Rollouts: Δ against random"
+    assert printed(table, "Hybrid", column) == "+0.0105"
+    assert printed(table, "Hybrid", column, "1") == "[0.0063, 0.0148]"
+    assert printed(table, "Hybrid", column, "2") == "−0.018"
+    assert printed(table, "TD-Q", "Reference ensemble: τ_b") == "0.70 ± 0.00"
+    assert printed("Ordering", "Cosine", "AntMaze") == "0.321 ± 0.001"
+
+
+@pytest.mark.parametrize(
+    "placeholder",
+    ["cell semantics main PointMaze tdq nothing 2", "printed Ordering Nobody AntMaze", "what 2"],
+)
+def test_a_placeholder_that_names_nothing_is_refused(
+    placeholder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "template", lambda: f"{{{{{placeholder}}}}}")
+    with pytest.raises(InputError, match="names nothing stored"):
+        report()
+
+
+def test_every_link_leads_to_a_heading_that_is_there(written: str) -> None:
+    for name, place in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", written):
+        page = REPORT.parent / name if name else REPORT
+        assert page.exists(), name
+        if place:
+            headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+            known = [re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings]
+            assert place in known, f"{name}#{place}"

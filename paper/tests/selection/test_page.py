@@ -5,13 +5,11 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import sync_playwright
 
 from paper.tests.selection.stored_stages import Stages
 from toptail.errors import InputError
@@ -25,7 +23,6 @@ from toptail_paper.selection.results import JudgeMetric, SelectionResults, read_
 from toptail_paper.selection.show import circular_words, group_sheets, verdict_sheets
 from toptail_paper.selection.specs import TABLES
 from toptail_paper.selection.study import STUDY
-from toptail_paper.study.figures import svg_and_png
 from toptail_paper.study.naming import scorer_name
 from toptail_paper.study.page import study_page
 from toptail_paper.study.show import shown_tables
@@ -59,13 +56,6 @@ def test_the_page_quotes_the_declaration_and_holds_every_part(
     assert not re.search(r'(src|href)="(?!data:|#)', page)  # nothing is loaded
     for name in ("curves", "rollouts", "closed_loop"):
         assert (finished / "figures" / f"{name}.svg").is_file()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("rendered_figures")
-def test_every_figure_is_rendered(study: SelectionResults) -> None:
-    for drawing in drawings(study):
-        assert svg_and_png(drawing)[0].startswith(b"<?xml"), drawing.name
 
 
 def test_the_main_table_has_every_judge_beside_the_papers_cells(study: SelectionResults) -> None:
@@ -177,23 +167,6 @@ def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
     stages = Stages(tmp_path, per_group=1)
     with pytest.raises(InputError, match="scores holds no file"):
         STUDY.finish(stages.path)
-
-
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
-@pytest.mark.slow
-@pytest.mark.usefixtures("rendered_figures")
-def test_the_page_fits_a_telephone(finished: Path, tmp_path: Path) -> None:
-    shutil.copytree(finished, tmp_path / "run")
-    report = STUDY.page(tmp_path / "run")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page(viewport={"width": 390, "height": 800})
-        page.goto(report.as_uri())
-        width = page.evaluate("document.documentElement.scrollWidth")
-        browser.close()
-    assert width == 390
 
 
 def own_critic(folder: Path) -> tuple[Stages, SelectionResults]:

@@ -1,4 +1,4 @@
-"""``toptail-paper study semantics`` and ``show``: flags, folders, and a whole small run."""
+"""``toptail-paper study semantics``: flags, folders, and a whole small run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from paper.tests.semantics.made_up import MAIN, write_folder
 from tests.asked import asked
 from tests.light import run_light
 from toptail.errors import InputError
-from toptail_paper.commands.show import Show
 from toptail_paper.commands.study_semantics import StudySemantics
 from toptail_paper.semantics.config import SemanticsConfig
 from toptail_paper.semantics.figures import drawings
@@ -202,28 +200,3 @@ class TestRun:
         assert stored(out, "config.json")["config"]["tasks"] == [POINT, CUBE]
         assert list(stored(out, "tables/retrieval.json")["rows"]) == ["PointMaze", "Cube-single"]
         assert list(stored(out, "tables/main.json")["rows"]) == ["PointMaze"]
-
-
-class TestShow:
-    @pytest.fixture
-    def made_up(self, tmp_path: Path) -> Path:
-        """A finished folder, without scores: only what is printed is looked at."""
-        return write_folder(tmp_path / "run", scorers=MAIN)
-
-    def test_a_table_is_printed(self, made_up: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        assert Show("tab:bellman", made_up).run() == 0
-        printed = capsys.readouterr().out
-        assert "tab:bellman" in printed
-        assert "0.710 ± 0.010" in printed
-
-    def test_a_figure_is_named(self, made_up: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        for label in ("fig:ogbench-curse", "fig:ogbench-drift"):  # two names of one figure
-            Show(label, made_up).run()
-            assert "figures/ogbench_curse.svg and .png" in capsys.readouterr().out
-
-    def test_a_label_without_scores_is_refused(self, made_up: Path) -> None:
-        (made_up / "tables" / "twohead.json").unlink()
-        (made_up / "curves.json").unlink()
-        for label in ("tab:twohead", "fig:calibration"):
-            with pytest.raises(InputError, match=f"no scores for {label}"):
-                Show(label, made_up).run()

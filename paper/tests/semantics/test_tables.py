@@ -11,24 +11,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paper.tests.semantics.scored import CONFIG, manipulation, navigation, temperature
+from paper.tests.semantics.scored import CONFIG, FAMILIES, manipulation, navigation, temperature
 from paper.tests.triples import world
 from toptail.errors import InputError
 from toptail.lab.judges.exact import exact_values
 from toptail.lab.tasks.files import load
 from toptail_paper.claims.reported import cells
 from toptail_paper.semantics.config import SemanticsConfig
-from toptail_paper.semantics.load import read_task
+from toptail_paper.semantics.load import TaskScores, read_task
 from toptail_paper.semantics.measure import (
     MeasuredTask,
+    distance_edges,
     measure,
     measure_all,
     measure_each,
     resampling,
 )
+from toptail_paper.semantics.memory import measure_trained_on, memory_table
 from toptail_paper.semantics.scoring import score_tasks
 from toptail_paper.semantics.tables import all_tables
 from toptail_paper.semantics.temperature import temperature_table
+from toptail_paper.semantics.write import all_curves
 from toptail_paper.study import ideals as study_ideals
 from toptail_paper.study.ideals import PointIdeals
 from toptail_paper.study.naming import IDEALS, drawn, scorer_name
@@ -36,6 +39,7 @@ from toptail_paper.study.replicates import split_tables
 from toptail_paper.study.store import RunFolder
 from toptail_paper.triples.bootstrap import seed_mean
 from toptail_paper.triples.retrieval import retrieval_auc
+from toptail_paper.triples.scored import ScoredTriples
 from toptail_paper.triples.search import cross_query, pooled_selection
 from toptail_paper.triples.value_order import ordering
 
@@ -312,3 +316,157 @@ def test_ideals_are_rows_of_every_table(tmp_path: Path, monkeypatch: pytest.Monk
 def test_ideals_have_titles_and_stay_out_of_figures() -> None:
     assert scorer_name("q_star") == "Ideal: Q*"
     assert drawn(["raw", "log_ratio", "mine"]) == ["raw", "mine"]
+
+
+# Seen and held-out trajectories: a critic that learned its data by heart is found out.
+
+
+REWARD = {"tdq": 0.0, "raw": 0.0, "mine": 0.0}
+BOTH = ("tdq@42", "tdq@43", "raw@42", "raw@43")
+
+
+def scored(critics: dict[str, str]) -> ScoredTriples:
+    """Column -> which critic of the regular world it is."""
+    base = world.scored()
+    families: dict[str, Any] = {
+        name: {column: getattr(base, name)[critic] for column, critic in critics.items()}
+        for name in FAMILIES
+    }
+    return replace(base, **families, readouts={}, query_means={}, values={}, step_reward=REWARD)
+
+
+def held_out() -> TaskScores:
+    columns = dict.fromkeys((*BOTH, "mine"), "exact")
+    made_from = {column: f"{column} held out" for column in columns}
+    return replace(manipulation(), triples=scored(columns), made_from=made_from)
+
+
+def seen() -> TaskScores:
+    """TD-Q as before; raw knows whose goal it is, and nothing else."""
+    columns = {c: "exact" if c.startswith("tdq") else "separator" for c in BOTH}
+    made_from = {column: column for column in columns}
+    return replace(manipulation(), triples=scored(columns), made_from=made_from)
+
+
+def test_learned_by_heart_is_perfect_retrieval_without_any_order() -> None:
+    table = memory_table(measure_all([held_out()], CONFIG), [seen()], CONFIG)
+    assert table is not None
+    raw, tdq = (table["rows"]["Cube-single"][scorer] for scorer in ("raw", "tdq"))
+    assert raw["auc_seen"]["mean"] == 1.0
+    assert raw["nearer_goal_seen"]["mean"] == 0.5  # both goals score alike: half a win each
+    assert raw["tau_seen"]["mean"] == pytest.approx(0.0)
+    for kind in ("held_out", "seen"):
+        assert tdq[f"nearer_goal_{kind}"]["mean"] == 1.0
+        assert tdq[f"tau_{kind}"]["mean"] == pytest.approx(1.0)
+    assert raw["tau_held_out"] == tdq["tau_held_out"]
+    fall = table["falls"]["Cube-single"]["raw"]
+    assert (fall["mean"], fall["low"], fall["high"]) == (0.5, 0.5, 0.5)
+    assert fall["seeds"] == {"42": 0.5, "43": 0.5}
+    assert table["falls"]["Cube-single"]["tdq"]["mean"] == 0.0
+
+
+def test_only_what_was_scored_on_both_is_compared() -> None:
+    table = memory_table(measure_all([held_out()], CONFIG), [seen()], CONFIG)
+    assert table is not None
+    assert set(table["rows"]["Cube-single"]) == {"tdq", "raw"}  # "mine" was shown one split
+    other = replace(seen(), task="scene-play-v0", key="Scene")
+    assert memory_table(measure_all([held_out()], CONFIG), [other], CONFIG) is None
+    assert memory_table(measure_all([held_out()], CONFIG), [], CONFIG) is None
+
+
+def test_a_critic_that_was_scored_again_on_one_split_only_is_left_out() -> None:
+    origins = {column: {"params": "old", "scores_sha256": "a"} for column in BOTH}
+    own = measure_all([replace(held_out(), origins=origins)], CONFIG)
+    same = {column: {"params": "old", "scores_sha256": "b"} for column in BOTH}
+    assert memory_table(own, [replace(seen(), origins=same)], CONFIG) is not None
+    one_new = {**same, "raw@42": {"params": "new", "scores_sha256": "b"}}
+    table = memory_table(own, [replace(seen(), origins=one_new)], CONFIG)
+    assert table is not None
+    assert set(table["rows"]["Cube-single"]["raw"]["auc_seen"]["seeds"]) == {"43"}
+
+
+def test_the_two_kinds_have_resamples_of_their_own() -> None:
+    task = replace(held_out(), triples=world.noisy())
+    one = measure(task, "any@7", CONFIG)["auc"]
+    other = measure_trained_on(task, "any@7", CONFIG)["auc"]
+    assert one.point == other.point
+    assert (one.draws != other.draws).any()
+
+
+def test_what_was_kept_of_another_column_is_not_read(tmp_path: Path) -> None:
+    each = partial(measure_each, kept=tmp_path)
+    before = memory_table(measure_all([held_out()], CONFIG), [seen()], CONFIG, each)
+    assert memory_table(measure_all([held_out()], CONFIG), [seen()], CONFIG, each) == before
+    worse = replace(seen(), triples=scored(dict.fromkeys(BOTH, "opposite")))
+    changed = replace(worse, made_from={column: f"{column} changed" for column in BOTH})
+    table = memory_table(measure_all([held_out()], CONFIG), [changed], CONFIG, each)
+    assert table is not None
+    assert table["rows"]["Cube-single"]["raw"]["nearer_goal_seen"]["mean"] == 0.0
+
+
+# Curves of hand-solvable critics, and agreement with the tables at the largest K.
+
+
+CURVES = all_curves(MEASURED, CONFIG)
+POINTMAZE = CURVES["tasks"]["PointMaze"]
+VALUES = [world.GAMMA**d for d in (1, 2, 3, 4)]
+
+
+def test_deciles_of_an_exact_and_of_an_inverted_critic() -> None:
+    near, second, third, far = VALUES
+    rising = [far, far, (far + third) / 2, third, third, second, second, (second + near) / 2]
+    expected = [*rising, near, near]
+    assert POINTMAZE["tdq"]["deciles"]["mean"] == pytest.approx(expected)
+    assert POINTMAZE["cosine"]["deciles"]["mean"] == pytest.approx(expected[::-1])
+
+
+def test_profile_of_an_exact_critic_and_of_a_separator() -> None:
+    edges = POINTMAZE["tdq"]["profile_edges"]
+    assert edges == [1, 2, 3, 4, 5]
+    assert POINTMAZE["tdq"]["profile"]["mean"] == pytest.approx([v / VALUES[0] for v in VALUES])
+    assert POINTMAZE["mine"]["profile"]["mean"] == pytest.approx([1.0] * 4)
+    # An inverted critic's nearest goals do not score above random ones: there is no profile.
+    assert POINTMAZE["cosine"]["profile"]["mean"] == [None] * 4
+
+
+def test_best_of_k_between_random_and_oracle() -> None:
+    exact, constant = POINTMAZE["tdq"], POINTMAZE["raw"]
+    assert exact["value"]["mean"] == pytest.approx(exact["oracle"])
+    assert constant["value"]["mean"] == pytest.approx([constant["random"]] * 3)
+    assert exact["random"] == pytest.approx(sum(VALUES) / 4)
+    assert exact["oracle"][0] == pytest.approx(exact["random"])
+
+
+def test_excess_off_support_over_k() -> None:
+    # Two of four candidates are on support; best of two is off it only if both are: 1 in 6.
+    assert CURVES["n_near"] == 200
+    assert POINTMAZE["tdq"]["excess_off_support"]["mean"] == pytest.approx([0.0, 1 / 6 - 0.5, -0.5])
+    assert POINTMAZE["cosine"]["excess_off_support"]["mean"] == pytest.approx(
+        [0.0, 0.5 - 1 / 6, 0.5]
+    )
+
+
+def test_curves_end_where_the_tables_stand() -> None:
+    tables = all_tables(MEASURED, CONFIG)
+    stored = tables["ogbench-curse"]["rows"]["PointMaze"]["noise"]["value"]
+    curve = POINTMAZE["noise"]["value"]
+    assert curve["mean"][-1] == pytest.approx(stored["mean"])
+    assert curve["std"][-1] == pytest.approx(stored["std"])
+    assert curve["low"][-1] == pytest.approx(stored["low"])
+    assert curve["high"][-1] == pytest.approx(stored["high"])
+    assert {s: values[-1] for s, values in curve["seeds"].items()} == pytest.approx(stored["seeds"])
+
+
+def test_one_seed_has_no_spread_and_play_data_no_curves() -> None:
+    assert POINTMAZE["mine"]["value"]["std"] is None
+    assert list(CURVES["tasks"]) == ["PointMaze"]
+    assert json.loads(json.dumps(CURVES, allow_nan=False)) == CURVES
+
+
+@pytest.mark.parametrize("longest", [4, 12, 60, 61])
+def test_distance_edges_hold_every_distance(longest: int) -> None:
+    edges = distance_edges(replace(CONFIG, max_offset=longest))
+    assert edges[0] == 1
+    assert edges[-1] == longest + 1
+    assert list(edges) == sorted(set(edges))
+    assert longest != 60 or edges == (1, 6, 11, 16, 21, 26, 31, 36, 41, 46, 51, 56, 61)

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
 from tests.light import run_light
+from tests.pages import assert_asks_for_nothing
+from tests.report.test_browser import browser as browser
+from toptail.errors import InputError
 from toptail.io.json_files import write_json
 from toptail.progress import Tick, no_tick
 from toptail_paper.claims import annotate
-from toptail_paper.study.compare import where_compared
-from toptail_paper.study.page import Part, Texts, study_page
+from toptail_paper.study.page import Part, Texts
 from toptail_paper.study.results import StudyResults, common_parts
 from toptail_paper.study.study import Request, Study, studies
 from toptail_paper.study.tables import TableSpec, cell
@@ -40,21 +43,15 @@ def words(page: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", text).split())
 
 
-def read(study: Study, folder: Path) -> str:
-    """The words of a page, and below it those of its figures, which take longest to draw."""
-    results = study.read(folder)
-    page = study_page(study, results, [])
-    captions = [
-        where_compared(drawing.caption, compared=results.has_paper)
-        for drawing in study.drawings(results)
-    ]
-    return " ".join([words(page), *captions])
+@pytest.fixture(scope="module", params=FOLDERS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
-@pytest.fixture
-def without_paper(tmp_path: Path, name: str) -> Path:
+@pytest.fixture(scope="module")
+def folder(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A stored folder as the study alone leaves it."""
-    path = tmp_path / name
+    path = tmp_path_factory.mktemp("stored") / name
     kept = ("*.npz", "*.parquet", "claims.*", "figures", "report.html")
     shutil.copytree(FOLDERS[name], path, ignore=shutil.ignore_patterns(*kept))
     for file in (path / "tables").glob("*.json"):
@@ -62,20 +59,63 @@ def without_paper(tmp_path: Path, name: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", FOLDERS)
-def test_a_page_without_the_paper_says_nothing_of_its_numbers(
-    name: str, without_paper: Path
-) -> None:
+def test_a_page_is_whole_without_the_paper_and_beside_it(name: str, folder: Path) -> None:
     study = studies()[name]
-    alone = read(study, without_paper)
+    alone = words(study.page(folder).read_text(encoding="utf-8"))
     for absent in (*ABOUT_PAPER, "⟦"):
         assert absent not in alone, absent
-    annotate(without_paper, name)
-    beside = read(study, without_paper)
-    assert "Of the paper's statements" in beside
-    assert "▲" in beside
-    assert "paper 0." in beside
-    assert "⟦" not in beside
+    claims = annotate(folder, name)
+    page = study.page(folder).read_text(encoding="utf-8")
+    beside = words(page)
+    for present in ("Of the paper's statements", "▲", "paper 0."):
+        assert present in beside
+    assert not re.search(r"\bnan\b|\bNone\b|\binf\b|⟦", beside)
+    assert_asks_for_nothing(page, 6_000_000)
+    anchors = re.findall(r' id="([^"]+)"', page)
+    twice = {anchor for anchor in anchors if anchors.count(anchor) > 1}
+    assert twice == ({"seen"} if name == "semantics" else set())  # a table and its figure
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(anchors)
+    results = study.read(folder)
+    specs = [spec for spec in study.content if isinstance(spec, TableSpec) and spec.part]
+    shown = [s.anchor for s in specs if results.tables.get(s.stored, {}).get("rows")]
+    assert len(shown) > 2
+    shown += [drawing.name for drawing in study.drawings(results)]
+    shown += [f"claim-{claim['id']}" for claim in claims]
+    assert set(shown) <= set(anchors)
+
+
+def test_a_folder_that_is_none_or_damaged_is_named(name: str, folder: Path, tmp_path: Path) -> None:
+    missing = rf"config\.json is missing.*toptail-paper study {name}|no tables of a {name} study"
+    with pytest.raises(InputError, match=missing):
+        studies()[name].page(tmp_path)
+    shutil.copytree(folder, tmp_path / "run")
+    broken = next(iter(sorted((tmp_path / "run" / "tables").glob("*.json"))))
+    broken.write_text("{")
+    with pytest.raises(InputError, match=f"{broken.name} cannot be read"):
+        studies()[name].page(tmp_path / "run")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("rendered_figures")
+def test_in_a_browser_nothing_overflows_and_every_picture_loads(
+    name: str, folder: Path, browser: Browser
+) -> None:
+    report = studies()[name].page(folder)
+    trouble: list[str] = []
+    requests: list[str] = []
+    page = browser.new_page()
+    page.on("console", lambda message: trouble.append(message.text))
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.goto(report.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("document.images.length") > 1
+    assert page.evaluate("[...document.images].filter(i => !i.naturalWidth).length") == 0
+    page.close()
+    assert trouble == []
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
 
 
 def test_every_stored_table_has_a_spec_that_knows_its_metrics() -> None:
@@ -94,9 +134,19 @@ def test_every_part_of_a_page_is_one_that_the_study_has() -> None:
         assert {entry.part for entry in study.content} - {""} <= parts
 
 
-def test_studies_are_found_and_read_without_the_packages_that_train() -> None:
-    code = "from toptail_paper.study.study import studies\nprint(*studies())"
-    assert set(run_light(code).split()) == set(FOLDERS)
+def test_studies_are_found_and_shown_without_the_packages_that_train() -> None:
+    code = """
+import sys
+from pathlib import Path
+from toptail_paper.study.study import studies
+for name, folder in zip(sys.argv[1::2], sys.argv[2::2]):
+    study = studies()[name]
+    assert study.texts(study.read(Path(folder))).summary
+    study.drawings(study.read(Path(folder)))[0].draw()
+print(*studies(), 'matplotlib.pyplot' in sys.modules)
+"""
+    given = [str(part) for pair in FOLDERS.items() for part in pair]
+    assert set(run_light(code, *given).split()) == {*FOLDERS, "False"}
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,11 @@ def test_marks_and_triangles() -> None:
     assert beside(ours, pair, 2, intervals=False).detail == "paper 0.30"
 
 
+def test_a_cell_that_is_not_computable() -> None:
+    assert beside({"mean": None, "std": None, "seeds": {}}, None, 3).plain == "n/a"
+    assert beside(None, None, 3).plain == "n/a"
+
+
 def test_words_about_the_paper_are_there_where_its_numbers_are() -> None:
     text = "Ours⟦, and the paper's⟧. ⟦Hollow: the|The⟧ line is chance."
     assert where_compared(text, compared=True) == (

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from paper.tests.triples.world import NEGATIVES, noisy
-from tests.audit.test_threads import output
+from tests.audit.test_audit import output
 from tests.stats import slow
 from toptail.stats.resample import Estimate
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap, seed_mean, summary

@@ -1,18 +1,18 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from paper.tests.walkers.package import command, online
 from tests.quick import quick
 from toptail.errors import InputError
 from toptail.lab.tasks.episodes import Situation
 from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.simulator import make_env, package_randomness
+from toptail.lab.tasks.simulator import load_module, make_env, package_randomness
 from toptail.lab.walkers.experts import dribbling_inputs, expert_for, walking_inputs
 from toptail.lab.walkers.walker import Walker, turn
 from toptail_paper.walkers.bodies import BODIES, Body, body_named
@@ -191,3 +191,38 @@ def test_players_see_what_their_online_environments_showed() -> None:
     np.testing.assert_array_equal(walking[:, :13], rows[:, 2:15])
     np.testing.assert_array_equal(walking[:, 13:27], rows[:, 22:36])
     np.testing.assert_allclose(np.linalg.norm(walking[:, 27:], axis=1), 1.0, atol=1e-5)
+
+
+# The package's own online environments, one at a time, as what the bodies must equal.
+
+
+def online(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Make an online environment with the wrapper that the experts were trained in."""
+    load_module("ogbench.online_locomotion")
+    wrappers = load_module("ogbench.online_locomotion.wrappers")
+    if name == "antball":
+        # Its constructor renders a frame to place the camera; no display is needed without.
+        rendering = load_module("gymnasium.envs.mujoco.mujoco_rendering")
+        monkeypatch.setattr(rendering, "MujocoRenderer", _Blind)
+        return make_env("online-antball-v0")
+    if name == "humanoid":
+        env = make_env("online-humanoid-v0")
+        return wrappers.DMCHumanoidXYWrapper(env, resample_interval=200)
+    return wrappers.GymXYWrapper(make_env("online-ant-v0"), resample_interval=100)
+
+
+def command(env: Any) -> Any:
+    """The direction, or the way from the ball to the goal."""
+    if hasattr(env, "z"):
+        return env.z
+    return env.unwrapped.cur_goal_xy - env.unwrapped.data.qpos[-7:-5]
+
+
+class _Blind:
+    def __init__(self, *_args: Any, **_options: Any) -> None:
+        camera = SimpleNamespace(lookat=[0, 0, 0], distance=0, elevation=0)
+        self.viewer = SimpleNamespace(cam=camera)
+
+    def render(self, mode: str | None) -> None: ...
+
+    def close(self) -> None: ...

@@ -31,6 +31,11 @@ TINY = {
 }
 
 
+def fresh(learner: SAC) -> Any:
+    """A fresh state, drawn by one compiled program."""
+    return jax.jit(lambda: learner.init(0))()
+
+
 def filled(learner: SAC, steps: int) -> tuple[Any, Any]:
     """A replay of random steps, and the same rows as a plain array."""
     body, rng = learner.body, np.random.default_rng(0)
@@ -122,10 +127,12 @@ def test_values_are_given_to_their_neighbours_and_keep_their_mean() -> None:
 
 def test_log_probabilities_are_those_of_the_density() -> None:
     body = BODIES["ant"]
-    state = SAC(body, TINY["ant"]).init(1)
+    state = fresh(SAC(body, TINY["ant"]))
     inputs = jax.random.normal(jax.random.key(0), (50, 32))
-    action, log_prob = draw_action(state.actor, inputs, jax.random.key(1), jnp.float32)
-    mean, spread = policy(state.actor, inputs, jnp.float32)
+    action, log_prob = jax.jit(draw_action, static_argnums=3)(
+        state.actor, inputs, jax.random.key(1), jnp.float32
+    )
+    mean, spread = jax.jit(policy, static_argnums=2)(state.actor, inputs, jnp.float32)
     raw = np.arctanh(np.clip(np.asarray(action, np.float64), -1 + 1e-9, 1 - 1e-9))
     z = (raw - mean) / spread
     gauss = -0.5 * z**2 - np.log(spread) - 0.5 * np.log(2 * np.pi)
@@ -139,7 +146,7 @@ def test_updates_compile_once_and_change_everything() -> None:
     # The ball's commands move with the body; what else differs between bodies is in a batch.
     learner = SAC(BODIES["antball"], TINY["antball"])
     replay, _ = filled(learner, 10)
-    state = learner.init(0)
+    state = fresh(learner)
     before = jax.device_get((state.actor, state.critic, state.target, state.log_temperature))
     for step in range(3):
         observations = replay.rows[step, :, : learner.body.observation_size]
@@ -156,7 +163,7 @@ def test_updates_compile_once_and_change_everything() -> None:
 
 def test_running_moments_are_those_of_all_inputs() -> None:
     learner = SAC(BODIES["humanoid"], TINY["humanoid"])
-    state = learner.init(0)
+    state = fresh(learner)
     rng = np.random.default_rng(0)
     seen = []
     for scale in range(1, 60):
@@ -174,7 +181,7 @@ def test_running_moments_are_those_of_all_inputs() -> None:
 @pytest.mark.parametrize("name", quick(BODIES, ["antball"]))
 def test_the_stored_actor_acts_like_the_learner(name: str, tmp_path: Any) -> None:
     learner = SAC(BODIES[name], replace(TINY[name], actor=DEFAULTS[name].actor))
-    state = learner.init(0)
+    state = fresh(learner)
     state = state._replace(actor=jax.tree.map(lambda x: 3 * x, state.actor))
     rng = np.random.default_rng(0)
     observations = rng.normal(0, 1, (20, BODIES[name].observation_size)).astype(np.float32)
