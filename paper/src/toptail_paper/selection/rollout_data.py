@@ -208,7 +208,6 @@ TRAINING_SEED = 42
 """The training seed whose actor is trained and whose critic is followed."""
 
 ORDER, RANDOM_MEMBERS, NOISE = "order of queries", "random candidates", "continuation"
-PLAN = "planned candidates"
 """What a stream of random numbers is for."""
 
 
