@@ -208,7 +208,7 @@ def test_every_stage_of_a_maze_is_called_in_order(
     from toptail_paper.selection.rollouts import RolloutStage
     from toptail_paper.selection.stages import Selection
 
-    for name in ("make_queries", "make_pools", "judge_reference", "judge_ways"):
+    for name in ("make_queries", "make_pools", "judge_reference", "judge_by_maze"):
         monkeypatch.setattr(run_module, name, note(name))
     monkeypatch.setattr(run_module, "critic_scorers", note("critic_scorers", ["scorer"]))
     for name in ("score_critics", "score_trivial"):
@@ -220,7 +220,7 @@ def test_every_stage_of_a_maze_is_called_in_order(
     assert Stages(study, toy_dataset()).run() == []
     assert called == [
         *("make_queries", "make_pools", "judge_reference"),
-        *("judge_ways", "judge_ways", "judge_ways"),
+        *("judge_by_maze", "judge_by_maze", "judge_by_maze"),
         *("critic_scorers", "score_critics", "score_trivial", "rollouts", "deployment"),
     ]
     with pytest.raises(InputError, match="no stage 'weather'"):

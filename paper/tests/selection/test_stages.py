@@ -32,8 +32,8 @@ from toptail_paper.selection.run import Stages
 from toptail_paper.selection.stages import (
     Selection,
     critic_scorers,
+    judge_by_maze,
     judge_reference,
-    judge_ways,
     make_pools,
     make_queries,
     runs_in_training,
@@ -252,8 +252,8 @@ def test_changed_criteria_stop_every_stage(
         lambda: make_queries(changed, DATA.val),
         lambda: make_pools(changed, queries, DATA.train),
         lambda: judge_reference(changed, queries, pools),
-        lambda: judge_ways(changed, queries, pools, POINT_JUDGES["exact"]),
-        lambda: judge_ways(changed, queries, pools, POINT_JUDGES["euclidean"]),
+        lambda: judge_by_maze(changed, queries, pools, POINT_JUDGES["exact"]),
+        lambda: judge_by_maze(changed, queries, pools, POINT_JUDGES["euclidean"]),
         lambda: score_critics(changed, queries, pools, [MINE]),
     ):
         with pytest.raises(InputError, match=what):
@@ -451,26 +451,26 @@ def test_the_judges_that_know_the_ways_are_for_pointmaze(tmp_path: Path) -> None
     queries = make_queries(study, val)
     own = file_proposal(_own_pools(tmp_path, (9, 2, 4)), study.config.pools)
     pools = make_pools(study, queries, train, own)
-    values = judge_ways(study, queries, pools, euclidean).arrays["values"]
+    values = judge_by_maze(study, queries, pools, euclidean).arrays["values"]
     after = queries.states[:, None, None] + 0.2 * pools.with_logged()
     distance = np.linalg.norm(after - queries.goals[:, None, None], axis=-1)
     np.testing.assert_allclose(values[0], 0.99 ** (distance / 0.2), rtol=1e-5)
-    found = judge_ways(study, queries, pools, exact).arrays["values"][0]
+    found = judge_by_maze(study, queries, pools, exact).arrays["values"][0]
     away = np.abs(after - queries.goals[:, None, None]).max(axis=-1)
     assert (found >= 0.99 ** (1 + np.ceil(away / 0.2)) - 1e-6).all()  # nothing is in the way
     assert (found <= 0.99 ** (1 + np.maximum(np.ceil((away - 1) / 0.2 - 1e-6), 0)) + 1e-6).all()
-    finer = judge_ways(study, queries, pools, continuous).arrays["values"][0]
+    finer = judge_by_maze(study, queries, pools, continuous).arrays["values"][0]
     assert (finer >= found - 1e-6).all()
     assert (0.99 * finer <= found + 1e-6).all()
     before = files(study)
     for judge in (exact, continuous, euclidean):
-        judge_ways(study, queries, pools, judge)
+        judge_by_maze(study, queries, pools, judge)
     assert files(study) == before
     other = Selection.at(tmp_path / "walks", small_config())
     queries = make_queries(other, DATA.val)
     pools = make_pools(other, queries, DATA.train, own)
     with pytest.raises(InputError, match="'walks' is no such PointMaze"):
-        judge_ways(other, queries, pools, exact)
+        judge_by_maze(other, queries, pools, exact)
 
 
 def test_a_call_that_finds_the_pools_notes_the_same(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The stages of a study in their order, with what a user brings in place of any of them."""
+"""The stages of a study in their order, with the scorers and candidates that a user gives."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from toptail_paper.selection.rollout_data import RESERVED, TRAINING_SEED
 from toptail_paper.selection.stages import (
     Selection,
     critic_scorers,
+    judge_by_maze,
     judge_reference,
-    judge_ways,
     make_pools,
     make_queries,
     runs_in_training,
@@ -107,7 +107,7 @@ class Stages:
             "queries": self._queries,
             "pools": self._pools,
             "reference": self._reference,
-            **{judge: partial(self._ways, judge) for judge in POINT_JUDGES},
+            **{judge: partial(self._judge_by_maze, judge) for judge in POINT_JUDGES},
             "scores": self._scores,
             IDEALS_STAGE: self._ideals,
             "rollouts": self._rollouts,
@@ -174,10 +174,10 @@ class Stages:
             f"{REFERENCE_CRITIC} with the seeds {join(seeds)}, and another judge is there."
         )
 
-    def _ways(self, judge: str) -> str:
+    def _judge_by_maze(self, judge: str) -> str:
         if not is_point_maze(self.study.config.task):
             return f"No {judge} judge: it knows PointMaze alone, without teleports."
-        judge_ways(self.study, self.queries, self.pools, POINT_JUDGES[judge])
+        judge_by_maze(self.study, self.queries, self.pools, POINT_JUDGES[judge])
         return ""
 
     def _scores(self) -> str:

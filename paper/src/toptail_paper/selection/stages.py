@@ -202,10 +202,13 @@ def judge_reference(study: Selection, queries: FrozenQueries, pools: CandidatePo
     return stored
 
 
-def judge_ways(
+def judge_by_maze(
     study: Selection, queries: FrozenQueries, pools: CandidatePools, judge: PointJudge
 ) -> Stored:
-    """Value every candidate by a judge that knows the maze's ways: float32 [1, Q, P, N + 1]."""
+    """Value every candidate by a judge that knows the maze's shortest paths.
+
+    ``values`` are float32 [1, Q, P, N + 1].
+    """
     path, gamma = study.folder.values(judge.name), study.config.rollouts.gamma
     header = study.made_from(queries, pools) | {"origin": judge.origin(gamma)}
 

@@ -96,7 +96,7 @@ def _labels(data: TaskSelection) -> dict[str, NDArray[Any]]:
     }
 
 
-KEPT = (*MAIN[:3], *IDEALS, *TRIVIAL)
+STORED_SCORERS = (*MAIN[:3], *IDEALS, *TRIVIAL)
 """Scorers of which stored results keep the scores."""
 
 
@@ -104,7 +104,7 @@ PART_BYTES = 4_000_000
 """Bytes of the numbers of one stored part before compression: no stored file is above 5 MB."""
 
 
-def write_scored_pools(folder: str | Path, scorers: Collection[str] = KEPT) -> Path:
+def write_scored_pools(folder: str | Path, scorers: Collection[str] = STORED_SCORERS) -> Path:
     """Write ``scored_pools/``: scores, all values, support and actions in 16-bit floats.
 
     What stored results keep of the stages' files, so that judges and scores that need no training
