@@ -56,7 +56,8 @@ def _episode(
             centre = inner.ij_to_xy(vertices[rng.integers(len(vertices))])
             inner.set_goal(goal_xy=tuple(np.array(centre) + rng.uniform(-1, 1, 2)))
     goals = sum(reached) if kind == "navigate" else int(any(reached))
-    return {"observations": np.float32(observations), "actions": np.float32(actions)}, goals
+    rows = {"observations": observations, "actions": actions}
+    return {name: np.array(column, np.float32) for name, column in rows.items()}, goals
 
 
 def _cells(maze_map: NDArray[Any]) -> tuple[list[Cell], list[Cell]]:
