@@ -10,7 +10,7 @@ import pytest
 from toptail.commands.flags import parse
 from toptail.commands.help import command_page
 from toptail.errors import InputError
-from toptail_paper.commands.settings import flags_of, with_flags
+from toptail_paper.commands.settings import flags_of, with_given
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ Settings = flags_of(Config(), ("seeds", "radii", "split"), sweep="sweeps", pool_
 
 def parsed(*words: str, **more: Any) -> Config:
     flags = parse(Settings, words)
-    config: Config = with_flags(Config(), flags, **more)
+    config: Config = with_given(Config(), flags, **more)
     return config
 
 
 def test_what_is_not_given_stays() -> None:
     assert parsed() == Config()
     stored = Config(seeds=(7,), pools=Inner(3))
-    assert with_flags(stored, Settings()) == stored
+    assert with_given(stored, Settings()) == stored
 
 
 def test_lists_are_repeated_or_separated_by_commas() -> None:

@@ -78,7 +78,7 @@ def flags_of(base: Any, fields: Iterable[str], **paths: str) -> Any:
     return made
 
 
-def with_flags(config: Config, flags: Any, **more: Any) -> Config:
+def with_given(config: Config, flags: Any, **more: Any) -> Config:
     """The configuration with the flags that were given, and more settings of its own."""
     tree = dict(more)
     for flag, setting in flags.settings.items():

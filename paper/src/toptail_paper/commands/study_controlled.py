@@ -10,7 +10,7 @@ from toptail.commands.flags import DECIDE, OUTPUT, SCALE, JobFlags, command_line
 from toptail.commands.terminal import say
 from toptail.io.json_files import read_json_if_exists
 from toptail_paper.commands.run_study import print_outcome, run_study, tables_job
-from toptail_paper.commands.settings import flags_of, with_flags
+from toptail_paper.commands.settings import flags_of, with_given
 from toptail_paper.controlled.config import StudyConfig
 from toptail_paper.controlled.study import STUDY
 from toptail_paper.study.study import Request
@@ -83,4 +83,4 @@ class StudyControlled(JobFlags):
 
     def config(self) -> StudyConfig:
         """The study's configuration with the given flags."""
-        return with_flags(BASE, self.settings)
+        return with_given(BASE, self.settings)

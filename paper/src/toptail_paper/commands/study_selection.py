@@ -33,7 +33,7 @@ from toptail_paper.commands.run_study import (
     run_study,
     tables_job,
 )
-from toptail_paper.commands.settings import DeploymentSize, TrainingSize, flags_of, with_flags
+from toptail_paper.commands.settings import DeploymentSize, TrainingSize, flags_of, with_given
 from toptail_paper.selection.config import IDEALS_STAGE, STAGES, SelectionConfig
 from toptail_paper.selection.study import STUDY, SelectionRequest, UserInputs
 from toptail_paper.study.main_settings import load_task
@@ -224,7 +224,7 @@ class StudySelection(JobFlags):
         more: dict[str, Any] = {} if val is None else {"queries": group_bounds(val)}
         if (size := self.settings.pool_size) is not None:
             more["ks"] = tuple(sorted({*(1 << i for i in range(size.bit_length())), size}))
-        return with_flags(SelectionConfig.for_task(task), self.settings, **more)
+        return with_given(SelectionConfig.for_task(task), self.settings, **more)
 
     def _name(self) -> str:
         """The task's name; its data is not needed where only tables are made."""

@@ -29,7 +29,7 @@ from toptail_paper.commands.run_study import (
     run_study,
     tables_job,
 )
-from toptail_paper.commands.settings import TrainingSize, flags_of, with_flags
+from toptail_paper.commands.settings import TrainingSize, flags_of, with_given
 from toptail_paper.semantics.config import SemanticsConfig
 from toptail_paper.semantics.page import memory_lines
 from toptail_paper.semantics.results import config_in
@@ -157,7 +157,7 @@ class StudySemantics(JobFlags):
         fewer = {}
         if self.settings.triples is not None and self.settings.support_queries is None:
             fewer["support_queries"] = min(self.settings.triples, base.support_queries)
-        return with_flags(base, self.settings, tasks=tasks, **fewer)
+        return with_given(base, self.settings, tasks=tasks, **fewer)
 
     def _check_stored(self) -> None:
         """Refuse tasks that were never scored, and other settings than the folder's."""
