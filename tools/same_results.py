@@ -51,6 +51,9 @@ COMMANDS = {
     "selection": f"study selection --task data/{TASK}.npz --runs runs --per-group 8 --pool-count 2 "
     "--pool-size 64 --stage queries,pools,reference,exact,euclidean,scores,rollouts "
     "--scorer mine=critic.py:score --out selection",
+    "deployment": f"study selection --task data/{TASK}.npz --runs runs --per-group 8 "
+    "--pool-count 2 --pool-size 64 --stage deployment --deployed tdq,raw --actor-steps 5 "
+    "--episodes 1 --episode-steps 20 --set batch_size=16,hidden=16,depth=2 --out selection",
     "selection-tables": f"study selection --task data/{TASK}.npz --stage tables --out selection",
     "controlled": "study controlled --radii none --seeds 42,43 --steps 100 --sweep loss --workers 2"
     " --out controlled",

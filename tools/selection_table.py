@@ -7,7 +7,7 @@ values (the reference's members as replicates, unless another judge is named), t
 number column ``nearness``: minus the distance of a candidate to the nearest action of the data.
 GROUP keeps one distance group of the queries.
 
-For ``python -m validation judging --table``: ``judging`` keeps every fifteenth pool with the scores
+For ``python -m validation.judging_savings``: ``judging`` keeps every fifteenth pool with the scores
 of one seed, the mean of all members but the first as the value and the first as a cheap judge;
 ``rollouts`` has what was rolled out of each pool, its mean return as the value and the reference as
 a cheap judge.

@@ -1,1 +1,1 @@
-"""Benchmarks: both sides of every speed claim, measured in one run."""
+"""Programs that measure the library: error rates of its verdicts and intervals, and its speed."""

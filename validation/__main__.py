@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import tyro
@@ -20,13 +19,9 @@ if TYPE_CHECKING:
 _BENCHES: Final = {
     "audit": ("audit", "bench_audit"),
     "choose": ("choose", "bench_choose"),
-    "honesty": ("choose_honesty", "bench_honesty"),
-    "controlled": ("controlled", "bench"),
-    "sim": ("sim", "bench_sim"),
     "score": ("score", "bench_score"),
     "train": ("train", "bench_train"),
     "quality": ("train", "bench_quality"),
-    "verdict": ("verdict", "bench_verdict"),
     "judging": ("judging", "bench_judging"),
     "scale": ("scale", "bench_scale"),
 }
@@ -38,33 +33,16 @@ class Bench(RayFlag):
     """Measure speed on this machine, both sides of every claim in one run."""
 
     what: Annotated[
-        Literal[
-            "audit",
-            "choose",
-            "honesty",
-            "controlled",
-            "sim",
-            "score",
-            "train",
-            "quality",
-            "verdict",
-            "judging",
-            "scale",
-        ],
+        Literal["audit", "choose", "score", "train", "quality", "judging", "scale"],
         tyro.conf.Positional,
     ]
     """What to measure; 'quality' trains in bfloat16 and float32 and compares what was learned,
-    'verdict' counts how often the audit's verdict is wrong on tables whose truth is known,
-    'honesty' how often the interval of a choice holds the truth, 'judging' the verdict where only
-    some candidates were judged, 'scale' how an audit grows with the table."""
+    'judging' counts how often verdicts are wrong where only some candidates were judged, 'scale'
+    says how an audit grows with the table."""
     task: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_FILE")] = None
     """The data set to train on, for 'quality'."""
-    table: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """For 'judging': a table with every value, of which it says how many labels would do."""
     repetitions: int = 200
-    """Tables a cell, for 'verdict', 'honesty' and 'judging'; 2,000, 200 and 400 for the numbers in
-    the documentation."""
-
+    """Tables a cell, for 'judging'; 400 for the numbers in the documentation."""
     millions: int = 100
     """With 'scale': candidates of the largest table, in millions; a million takes 32 MB of disk."""
 
@@ -82,11 +60,12 @@ class Bench(RayFlag):
             raise InputError("'quality' needs a data set: give --task NAME_OR_FILE.")
         module, name = _BENCHES[self.what]
         bench = getattr(import_module(f"validation.{module}"), name)
-        given: dict[str, list[Any]] = {"quality": [self.task]}
-        given |= {name: [self.repetitions] for name in ("verdict", "honesty")}
-        given["scale"] = [self.millions, self.ray]
-        given["judging"] = [self.repetitions, self.table]
-        rows: Iterator[Row] = bench(*given.get(self.what, []))
+        arguments: dict[str, list[Any]] = {
+            "quality": [self.task],
+            "scale": [self.millions, self.ray],
+            "judging": [self.repetitions],
+        }
+        rows: Iterator[Row] = bench(*arguments.get(self.what, []))
         return rows
 
 

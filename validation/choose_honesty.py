@@ -9,23 +9,17 @@ its gain over plain best-of-K are compared with what that very selector is truly
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing import get_context
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from scipy.special import ndtri, stdtr
 
-from toptail.io.files import atomic
 from toptail.pools import ScoredPools
-from toptail.provenance import commit
 from toptail.select.base import Selector
 from toptail.select.choose import compare
 from toptail.select.crossfit import NOTHING
@@ -34,7 +28,7 @@ from toptail.select.measure import measure_all
 from toptail.select.selectors import RandomPick
 from toptail.stats.best_of_k import Floats
 from validation.judging import planned
-from validation.table import Row, machine
+from validation.simulation import computed, flags, store
 
 SIZE: Final = 16
 """Candidates of a query."""
@@ -115,7 +109,7 @@ class World:
     """Tables in which the value of every selector is known."""
 
     name: str
-    """What it is like."""
+    """What its scores and values are, for tables."""
     draw: Draw
     """Makes a table."""
     queries: tuple[int, ...] = (40, 100, 200)
@@ -242,26 +236,12 @@ def _some(work: tuple[int, World, int, int, int]) -> list[Found]:
 
 def cells(tables: int, workers: int = 1) -> Iterator[dict[str, Any]]:
     """Every cell, as it is done."""
-    with ProcessPoolExecutor(workers, get_context("spawn")) as processes:
-        made = map if workers == 1 else processes.map
-        for number, world in enumerate(WORLDS):
-            for queries in world.queries:
-                starts = range(0, tables, _TOGETHER)
-                ends = [(at, min(at + _TOGETHER, tables)) for at in starts]
-                work = [(number, world, queries, *each) for each in ends]
-                found = [each for part in made(_some, work) for each in part]
-                yield counted(world, queries, found)
-
-
-def bench_honesty(repetitions: int = 200) -> Iterator[Row]:
-    """Coverage, and what choosing adds to the mean on the same queries, cell by cell."""
-    for cell in cells(repetitions):
-        held = " and ".join(f"{cell[part]['coverage']:.1%} ({part})" for part in ("value", "gain"))
-        yield Row(
-            f"{cell['world']}, {cell['queries']} queries",
-            f"the 95 % intervals hold the truth in {held} of {repetitions} tables",
-            f"its mean on the queries that chose it: {cell['naive_bias']:+.3f} too high",
-        )
+    for number, world in enumerate(WORLDS):
+        for queries in world.queries:
+            starts = range(0, tables, _TOGETHER)
+            work = [(number, world, queries, at, min(at + _TOGETHER, tables)) for at in starts]
+            found = [each for part in computed(_some, work, workers) for each in part]
+            yield counted(world, queries, found)
 
 
 def line(cell: dict[str, Any]) -> str:
@@ -277,26 +257,25 @@ def line(cell: dict[str, Any]) -> str:
     return f"| {cell['world']} | {cell['queries']} | {both} | {alone} | {cell['stable']:.0%} |"
 
 
-def store(out: Path, tables: int = 400, workers: int = 1) -> None:
-    """Write every cell to a file, and the documentation's table to the terminal."""
-    content: dict[str, Any] = {
-        "command": f"python -m validation.choose_honesty --tables {tables} --workers {workers}",
-        "commit": commit(),
-        "machine": machine(),
-        "seed": _SEED,
-        "resamples": RESAMPLES,
-        "level": ChoiceSettings.level,
-        "truth_queries": TRUTH,
-        "cells": [],
-    }
-    for cell in cells(tables, workers):
-        content["cells"].append(cell)
+def main(argv: Sequence[str] | None = None) -> None:
+    """Store every cell, and write the rows of the documentation's table to the terminal."""
+    parser = flags(__doc__, tables=400)
+    given = parser.parse_args(argv)
+    found = []
+    for cell in cells(given.tables, given.workers):
+        found.append(cell)
         sys.stderr.write(line(cell) + "\n")
-    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
-    atomic(out, lambda target: target.write_text(text, encoding="utf-8"))
+    if given.out is not None:
+        size = f"--tables {given.tables} --workers {given.workers}"
+        content = {
+            "seed": _SEED,
+            "resamples": RESAMPLES,
+            "level": ChoiceSettings.level,
+            "truth_queries": TRUTH,
+            "cells": found,
+        }
+        store(given.out, f"python -m validation.choose_honesty {size}", content)
 
 
 if __name__ == "__main__":
-    import tyro
-
-    tyro.cli(store)
+    main()

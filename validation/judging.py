@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -183,13 +182,8 @@ def wrong_under_looks(population: Mixture, repetitions: int, looks: int = 10) ->
     return wrong / repetitions
 
 
-def bench_judging(repetitions: int = 200, table: Path | None = None) -> Iterator[Row]:
-    """Rows of the benchmark: every mixture, judged in every way; or what a table takes."""
-    if table is not None:
-        from validation.judging_savings import bench_savings
-
-        yield from bench_savings(ScoredPools.read(table))
-        return
+def bench_judging(repetitions: int = 200) -> Iterator[Row]:
+    """Rows of the benchmark: every mixture, judged in every way."""
     yield Row(
         f"{repetitions:,} tables a cell of {_QUERIES} queries of {CANDIDATES}, {_LABELS} labels",
         "wrong verdicts / intervals that hold the truth, in percent / bias / half-width",

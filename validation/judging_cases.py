@@ -11,12 +11,11 @@ from scipy.special import ndtr, ndtri
 
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats, KGrid, best_of_k, oracle
+from validation.populations import Part, changes, correlated, trapped
 
 CANDIDATES: Final = 16
 _PART: Final = 20_000
 _GRID: Final = KGrid.up_to(CANDIDATES)
-Part = tuple[Floats, Floats]
-"""Scores and values ``[queries, candidates]``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ class Mixture:
     """Whether the bad ones are those with the largest factors."""
 
     def truth(self) -> Floats:
-        """The family's steps over the headroom at the largest K."""
+        """The change of every step over the headroom at the largest K."""
         (d0, h0), (d1, h1) = map(_moments, self.parts)
         # E[exp(sd N); N > t] / E[exp(sd N)] = P(N > t - sd)
         bad = float(ndtr(ndtri(self.bad) + self.sd)) if self.largest else self.bad
@@ -69,10 +68,7 @@ class Mixture:
 def _moments(part: Part) -> tuple[Floats, float]:
     value = best_of_k(*part, _GRID.deciding).mean(axis=0)
     top = float(oracle(part[1], [CANDIDATES]).mean())
-    change = [
-        value[_GRID.deciding.index(b)] - value[_GRID.deciding.index(a)] for a, b in _GRID.steps
-    ]
-    return np.array(change), top - float(value[0])
+    return changes(value, _GRID), top - float(value[0])
 
 
 def _mixed(
@@ -97,17 +93,8 @@ def _mixed(
 
 def _correlated(rng: np.random.Generator, strength: float) -> Part:
     """Scores of this correlation with values, which have a level of their own in each query."""
-    value = rng.normal(size=(_PART, CANDIDATES))
-    noise = rng.normal(size=value.shape)
-    score = strength * value + np.sqrt(1 - strength**2) * noise
+    score, value = correlated(rng, (_PART, CANDIDATES), strength)
     return score, value + rng.normal(size=(_PART, 1))
-
-
-def _trapped(part: Part) -> Part:
-    """The top-scored candidate is worth as little as the worst."""
-    score, value = part[0], part[1].copy()
-    value[np.arange(_PART), score.argmax(axis=1)] = value.min(axis=1)
-    return score, value
 
 
 def _rounded(part: Part) -> Part:
@@ -116,7 +103,7 @@ def _rounded(part: Part) -> Part:
 
 def _loss(name: str, wrong: Literal["safe", "unsafe"], target: float, per: int = 1) -> Mixture:
     rng = np.random.default_rng([18, per])
-    parts = _correlated(rng, 0.6), _trapped(_correlated(rng, 0.6))
+    parts = _correlated(rng, 0.6), trapped(*_correlated(rng, 0.6))
     return _mixed(name, wrong, parts, target, per_cluster=per)
 
 

@@ -9,24 +9,15 @@ there are.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import os
-import platform
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from itertools import product
-from multiprocessing import get_context
-from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
-from toptail.provenance import commit
 from validation.judging import RESAMPLES, SEED, WAYS, outcome
 from validation.judging_cases import CANDIDATES, SCALED, SDS
+from validation.simulation import computed, flags, store
 
 QUERIES: Final = (100, 300)
 SHARE: Final = 0.2
@@ -53,35 +44,27 @@ def measured(cell: Cell) -> dict[str, Any]:
     } | numbers
 
 
-def main(given: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> None:
     """Run the simulation, store it, and print the rows of the table in error-rates.md."""
-    parser = argparse.ArgumentParser(prog="python -m validation.judging_coverage")
-    parser.add_argument("--tables", type=int, default=400, help="tables a cell")
-    parser.add_argument("--workers", type=int, default=1, help="processes")
+    parser = flags(__doc__, tables=400)
     every = ",".join(map(str, range(len(WAYS))))
     parser.add_argument("--ways", default=every, help="ways of judging, by their numbers from 0")
-    parser.add_argument("--out", type=Path, required=True, help="JSON file")
-    asked = parser.parse_args(given)
-    ways = [int(at) for at in asked.ways.split(",")]
-    cells = list(product(range(len(SCALED)), SDS, QUERIES, ways, [asked.tables]))
-    with ProcessPoolExecutor(asked.workers, get_context("spawn")) as workers:
-        found = list((workers.map if asked.workers > 1 else map)(measured, cells))
+    given = parser.parse_args(argv)
+    ways = [int(at) for at in given.ways.split(",")]
+    cells = product(range(len(SCALED)), SDS, QUERIES, ways, [given.tables])
     content = {
-        "command": " ".join(["python -m validation.judging_coverage", *sys.argv[1:]]),
-        "commit": commit(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python "
-        f"{platform.python_version()}, NumPy {np.__version__}",
         "seed": SEED,
         "resamples": RESAMPLES,
-        "tables": asked.tables,
+        "tables": given.tables,
         "labels": SHARE,
-        "cells": found,
+        "cells": list(computed(measured, cells, given.workers)),
     }
-    asked.out.parent.mkdir(parents=True, exist_ok=True)
-    asked.out.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
-    for way in dict.fromkeys(cell["way"] for cell in found):
+    if given.out is not None:
+        size = f"--tables {given.tables} --workers {given.workers} --ways {given.ways}"
+        store(given.out, f"python -m validation.judging_coverage {size}", content)
+    for number in ways:
+        way = WAYS[number][0]
         sys.stdout.write("\n".join([f"{way}:", *rows(content, way), ""]))
-    return 0
 
 
 def rows(content: dict[str, Any], way: str) -> list[str]:
@@ -100,4 +83,4 @@ def rows(content: dict[str, Any], way: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

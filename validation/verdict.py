@@ -8,17 +8,12 @@ The first counts and stores; the second writes the tables of the documentation f
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,11 +22,9 @@ from scipy.optimize import linprog
 
 from toptail.audit.settings import Rule
 from toptail.audit.verdict import LEAST_CLUSTERS, Steps, status_of
-from toptail.io.files import atomic
-from toptail.provenance import commit, versions
 from toptail.stats.best_of_k import Floats, Ints, KGrid, selection_weights
 from toptail.stats.ends import Shares, Unseen, extreme_weights, moved_weight, shares, unseen_weights
-from validation.table import Row
+from validation.simulation import computed, flags, store
 from validation.verdict_cases import CASES, Case, Clusters
 
 QUERIES: Final = (5, 20, 40, 60, 100, 200, 400)
@@ -53,25 +46,6 @@ class Counted:
     """Share of tables, by the grid of the audit."""
     before: float
     """Share of tables, by the powers of two alone."""
-
-
-def bench_verdict(repetitions: int = 200, resamples: int = 500) -> Iterator[Row]:
-    """Rows of the benchmark: for every case, shares of verdicts in percent at every size."""
-    yield Row(
-        f"{repetitions:,} tables a cell, {resamples} resamples, seed {_SEED}",
-        "n = " + " / ".join(str(n) for n in QUERIES),
-        f"a share of 5 % has a Monte Carlo error of {100 * _error(0.05, repetitions):.1f}",
-    )
-    for at in range(len(CASES)):
-        case = case_at(at)
-        cells = cells_of(case, Rule(), repetitions, resamples, at)
-        gain = case.truth()[case.grid.steps.index((1, case.grid.k_max))]
-        yield Row(
-            f"{_KINDS[case.wrong]}: {case.name} (worst step {case.truth().min():+.1%}, "
-            f"gain {gain:+.1%})",
-            " / ".join(f"{100 * cell.ours:.1f}" for cell in cells),
-            "powers of two: " + " / ".join(f"{100 * cell.before:.1f}" for cell in cells),
-        )
 
 
 @lru_cache(maxsize=1)
@@ -206,19 +180,15 @@ def _cell(task: tuple[int, int, int, int]) -> Counted:
 
 
 def _hidden(k_max: int) -> tuple[float, float]:
-    """What both families overlook."""
+    """What the grid of the audit overlooks, and what the powers of two do."""
     return hidden_fall(KGrid.fine(k_max)), hidden_fall(KGrid.up_to(k_max))
 
 
 def measured(tables: int, resamples: int, workers: int) -> dict[str, Any]:
-    """Every case at every size, counted in so many processes, and what made the numbers."""
+    """Every case at every size, counted in so many processes."""
     tasks = [(at, n, tables, resamples) for at in range(len(CASES)) for n in QUERIES]
-    if workers == 1:
-        counted, hidden = [_cell(task) for task in tasks], [_hidden(n) for n in HIDDEN]
-    else:
-        with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-            later = pool.map(_hidden, HIDDEN)
-            counted, hidden = list(pool.map(_cell, tasks)), list(later)
+    counted = list(computed(_cell, tasks, workers))
+    hidden = computed(_hidden, HIDDEN, workers)
     overlooked = [
         {"pool": n, "ours": ours, "before": before}
         for n, (ours, before) in zip(HIDDEN, hidden, strict=True)
@@ -236,10 +206,6 @@ def measured(tables: int, resamples: int, workers: int) -> dict[str, Any]:
             }
         )
     return {
-        "command": f"python -m validation.verdict --tables {tables} --resamples {resamples}",
-        "commit": commit(),
-        "versions": versions(),
-        "machine": {"processor": platform.machine(), "cores": os.cpu_count(), "workers": workers},
         "seed": _SEED,
         "tables": tables,
         "resamples": resamples,
@@ -304,21 +270,18 @@ def _error(share: float, repetitions: int) -> float:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Count and store, or write what is stored into a page."""
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    for name, usual in (("tables", 200), ("resamples", 500), ("workers", 1)):
-        flags.add_argument(f"--{name}", type=int, default=usual)
-    for name in ("out", "stored", "docs"):
-        flags.add_argument(f"--{name}", type=Path)
-    given = flags.parse_args(argv)
+    parser = flags(__doc__, tables=200)
+    parser.add_argument("--resamples", type=int, default=500)
+    parser.add_argument("--stored", type=Path, help="a file that --out wrote, in place of counting")
+    parser.add_argument("--docs", type=Path, help="page whose tables are written anew")
+    given = parser.parse_args(argv)
     if given.stored is None:
         found = measured(given.tables, given.resamples, given.workers)
     else:
         found = json.loads(given.stored.read_text(encoding="utf-8"))
     if given.out is not None:
-        text = json.dumps(found, indent=1) + "\n"
-        atomic(given.out, lambda path: path.write_text(text, encoding="utf-8"))
+        size = f"--tables {given.tables} --resamples {given.resamples}"
+        store(given.out, f"python -m validation.verdict {size}", found)
     if given.docs is None:
         sys.stdout.write(markdown(found))
         return

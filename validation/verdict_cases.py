@@ -13,6 +13,7 @@ from typing import Final, Literal
 import numpy as np
 
 from toptail.stats.best_of_k import Floats, KGrid, best_of_k, oracle, split_oracle
+from validation.populations import Part, changes, correlated, trapped
 
 _PART = 8_000
 """Queries in each part of a population."""
@@ -23,7 +24,7 @@ class Clusters:
     """Sums of clusters: what one part of a population is made of."""
 
     value: Floats
-    """V(K) at the family's K ``[clusters, n_k]``."""
+    """V(K) at the grid's K ``[clusters, n_k]``."""
     headroom: Floats
     """Headroom at k_max ``[clusters]``."""
     ordered: Floats
@@ -63,12 +64,6 @@ class Case:
             return self.true_headroom
         good, bad = (float(part.headroom.mean()) for part in self.parts)
         return (1 - self.bad) * good + self.bad * bad
-
-
-def changes(value: Floats, grid: KGrid) -> Floats:
-    """The family's steps of curves ``[..., n_k]``."""
-    first, second = np.searchsorted(grid.deciding, grid.steps).T
-    return np.asarray(value[..., second] - value[..., first])
 
 
 def clusters_of(
@@ -118,18 +113,8 @@ def _share(parts: tuple[Clusters, Clusters], target: float, grid: KGrid, which: 
     return float(share[(share > 0) & (share <= 1)].min())
 
 
-def _correlated(rng: np.random.Generator, size: int, strength: float) -> tuple[Floats, Floats]:
-    """Scores and normal values."""
-    value = rng.normal(size=(_PART, size))
-    return strength * value + np.sqrt(1 - strength**2) * rng.normal(size=value.shape), value
-
-
-def _trapped(score: Floats, value: Floats, depth: float | Floats) -> tuple[Floats, Floats]:
-    """The top-scored candidate is worth this much less than the worst."""
-    top = score.argmax(axis=1)
-    value = value.copy()
-    value[np.arange(len(value)), top] = value.min(axis=1) - depth
-    return score, value
+def _correlated(rng: np.random.Generator, size: int, strength: float) -> Part:
+    return correlated(rng, (_PART, size), strength)
 
 
 def _exact(
@@ -151,7 +136,7 @@ _TWO, _FOUR, _EIGHT, _SIXTEEN, _LARGE = (KGrid.fine(k) for k in (2, 4, 8, 16, 32
 
 def _plain(rng: np.random.Generator, depth: float = 0.0) -> tuple[Clusters, Clusters]:
     good, bad = _correlated(rng, 8, 0.6), _correlated(rng, 8, 0.6)
-    return clusters_of(*good, _EIGHT), clusters_of(*_trapped(*bad, depth), _EIGHT)
+    return clusters_of(*good, _EIGHT), clusters_of(*trapped(*bad, depth), _EIGHT)
 
 
 def _loss_rho(rng: np.random.Generator) -> Case:
@@ -184,7 +169,7 @@ def _rare(rng: np.random.Generator) -> Case:
 
 def _tenth(rng: np.random.Generator) -> Case:
     good, bad = _correlated(rng, 8, 0.9), _correlated(rng, 8, 0.9)
-    parts = clusters_of(*good, _EIGHT), clusters_of(*_trapped(*bad, 9.0), _EIGHT)
+    parts = clusters_of(*good, _EIGHT), clusters_of(*trapped(*bad, 9.0), _EIGHT)
     return Case("a tenth of the queries harmful", "safe", parts, 0.1, _EIGHT)
 
 
@@ -192,7 +177,7 @@ def _largest(rng: np.random.Generator) -> Case:
     size = np.sort(rng.lognormal(0.0, 1.0, _PART))[:, None]
     score, value = _correlated(rng, 8, 0.8)
     value = value * size
-    traps = _trapped(score, value, 0.0)[1]
+    traps = trapped(score, value, 0.0)[1]
     hurt = np.arange(_PART)[:, None] >= 0.9 * _PART
     parts = (
         clusters_of(score, value, _EIGHT),
@@ -205,7 +190,7 @@ def _beyond(rng: np.random.Generator, declared: bool) -> Case:
     good = _correlated(rng, 8, 0.8)
     good = good[0], np.clip(good[1], -2.0, 2.0)
     score, value = _correlated(rng, 8, 0.8)
-    bad = _trapped(score, np.clip(value, -2.0, 2.0), 20.0)
+    bad = trapped(score, np.clip(value, -2.0, 2.0), 20.0)
     parts = clusters_of(*good, _EIGHT), clusters_of(*bad, _EIGHT)
     name = "loss = ρ, rare and beyond any candidate seen" + (", range declared" if declared else "")
     return _exact(name, "safe", parts, _EIGHT, -RHO, width=24.0 if declared else None)
@@ -213,7 +198,7 @@ def _beyond(rng: np.random.Generator, declared: bool) -> Case:
 
 def _heavy(rng: np.random.Generator) -> Case:
     score, value = _correlated(rng, 8, 0.9)
-    bad = _trapped(score, value, rng.pareto(1.5, _PART))
+    bad = trapped(score, value, rng.pareto(1.5, _PART))
     parts = clusters_of(score, value, _EIGHT), clusters_of(*bad, _EIGHT)
     return _exact("loss = 2ρ, heavy tails", "safe", parts, _EIGHT, -2 * RHO)
 
@@ -223,7 +208,7 @@ def _heavy_delta(rng: np.random.Generator) -> Case:
     score, value = _correlated(rng, 8, 0.5)
     parts = (
         clusters_of(score, value + lucky, _EIGHT),
-        clusters_of(*_trapped(score, value, 1.0), _EIGHT),
+        clusters_of(*trapped(score, value, 1.0), _EIGHT),
     )
     return _exact("loss = δ, heavy tails", "unsafe", parts, _EIGHT, -DELTA)
 
@@ -245,7 +230,7 @@ def _clusters(
     rng: np.random.Generator, name: str, wrong: Literal["safe", "unsafe"], target: float, which: str
 ) -> Case:
     good, bad = _correlated(rng, 8, 0.6), _correlated(rng, 8, 0.6)
-    bad = (-bad[0], bad[1]) if which == "gain" else _trapped(*bad, 0.0)
+    bad = (-bad[0], bad[1]) if which == "gain" else trapped(*bad, 0.0)
     parts = (
         clusters_of(*good, _EIGHT, per_cluster=5, unequal=rng),
         clusters_of(*bad, _EIGHT, per_cluster=5, unequal=rng),
@@ -260,7 +245,7 @@ def _noisy(rng: np.random.Generator, wrong: Literal["safe", "unsafe"], twice: bo
     for trap in (False, True):
         score, value = _correlated(rng, 8, 0.6)
         if trap:
-            score, value = _trapped(score, value, 0.0)
+            score, value = trapped(score, value, 0.0)
         truth.append(clusters_of(score, value, _EIGHT))
         judged = value + rng.normal(size=(2, *value.shape))
         both = judged if twice else judged[:1]
@@ -319,7 +304,7 @@ def _bad_between(rng: np.random.Generator) -> Case:
 def _trapping(rng: np.random.Generator, grid: KGrid) -> tuple[Clusters, Clusters]:
     size = grid.k_max
     good, bad = _correlated(rng, size, 0.6), _correlated(rng, size, 0.6)
-    return clusters_of(*good, grid), clusters_of(*_trapped(*bad, 0.0), grid)
+    return clusters_of(*good, grid), clusters_of(*trapped(*bad, 0.0), grid)
 
 
 def _many(rng: np.random.Generator, wrong: Literal["safe", "unsafe"]) -> Case:

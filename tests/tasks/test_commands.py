@@ -9,7 +9,6 @@ from tests.tasks.conftest import DATA
 from toptail.cli import TOPTAIL, parsed
 from toptail.errors import InputError
 from toptail.lab.tasks.files import load, load_file
-from validation.sim import bench_sim
 
 POINT = "pointmaze-medium-navigate-v0"
 
@@ -56,9 +55,3 @@ def test_get_without_a_network_says_how_to_collect(
     monkeypatch.setattr("toptail.lab.tasks.download.MIRRORS", ())
     with pytest.raises(InputError, match=r"no mirror is known.*toptail data collect"):
         run("get", "PointMaze", "--out", str(tmp_path))
-
-
-def test_bench_sim_measures_both_sides() -> None:
-    (row,) = bench_sim(("pointmaze-medium-v0",), size=16, rounds=2, seconds=0.02)
-    assert "times as fast" in row.result
-    assert "one by one" in row.against

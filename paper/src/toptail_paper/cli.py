@@ -40,9 +40,6 @@ PAPER = cli.Program(
         "train-walker": Command(
             "Train a walker that collects data.", f"{_AT}.train_walker:TrainWalker"
         ),
-        "check-data": Command(
-            "Compare a data set with OGBench's recipe.", f"{_AT}.check_data:CheckData"
-        ),
     },
 )
 

@@ -40,7 +40,6 @@ from toptail_paper.controlled.theory.support import (
     finite_inflation,
     off_support_nonidentifiability,
     positives_left_unordered,
-    region_of_samples,
     region_outside_disk,
 )
 from toptail_paper.controlled.trainings import cells_of
@@ -134,6 +133,17 @@ class TestOffSupportNonidentifiability:
         assert not self.check(5.0)[0]
 
 
+def region_of_samples(support: StateActions, bad: StateActions) -> BadRegion:
+    """The finite set of the samples ``bad`` as B, apart from the samples ``support``."""
+
+    def distance(states: Floats, actions: Floats) -> Floats:
+        pairs = (states, actions), (bad.states, bad.actions)
+        own, other = (np.concatenate(pair, axis=1) for pair in pairs)
+        return np.asarray(np.linalg.norm(own[:, None] - other[None], axis=-1).min(axis=1))
+
+    return BadRegion(distance, float(distance(support.states, support.actions).min()))
+
+
 class TestFiniteInflation:
     def test_regions(self) -> None:
         region = region_outside_disk(RADIUS, 0.2)
@@ -143,11 +153,6 @@ class TestFiniteInflation:
         bump = region.bump(np.zeros((2, 2)), edge)
         assert bump[0] == 0.0
         assert bump[1] == pytest.approx(0.5)
-
-    def test_samples_as_region(self) -> None:
-        region = region_of_samples(SUPPORT, BAD)
-        gaps = np.linalg.norm(SUPPORT.joined()[:, None] - BAD.joined()[None], axis=-1)
-        assert region.separation == pytest.approx(gaps.min(), rel=1e-12)
 
     @pytest.mark.parametrize(
         "region", [region_outside_disk(RADIUS, 0.2), region_of_samples(SUPPORT, BAD)]

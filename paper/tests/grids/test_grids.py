@@ -18,7 +18,7 @@ from toptail_paper.grids.grid import DeclaredGrid, Sizes, read_grid
 from toptail_paper.grids.page import write_settled
 from toptail_paper.grids.reads import GridData
 from toptail_paper.grids.recorded import grid_runs
-from toptail_paper.grids.rules import asked
+from toptail_paper.grids.rules import counted_cells
 from toptail_paper.grids.run import RESULTS, grid_jobs, run_grid
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +40,7 @@ def test_every_plan_says_what_it_trains_and_what_it_would_answer(path: Path, sma
     assert declared.answer.no.endswith(".")
     assert set(declared.seeds).isdisjoint({42, 43, 44})
     if not small:
-        assert asked(declared.answer, [(cell.settings, {}) for cell in declared.cells()])
+        assert counted_cells(declared.answer, [(cell.settings, {}) for cell in declared.cells()])
 
 
 @pytest.mark.parametrize(

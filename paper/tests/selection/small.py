@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from paper.tests.semantics.fake_runs import write_run
 from tests.training.toy import toy_config, toy_dataset
 from toptail.lab.proposals.diffusion import DiffusionRun
-from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries
+from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries, load_queries
 from toptail_paper.selection.config import (
     PoolSettings,
     ReferenceSettings,
@@ -16,6 +18,9 @@ from toptail_paper.selection.config import (
     SelectionConfig,
     SupportSettings,
 )
+from toptail_paper.selection.files import SelectionFolder, read_declared
+from toptail_paper.selection.pools import CandidatePools
+from toptail_paper.study.store import Stored
 
 TASK = "walks"
 DIFFUSION = DiffusionRun(
@@ -54,3 +59,14 @@ def write_runs(out: Path) -> Path:
         write_run(toy_config(critic="tdq"), seed, out)
     write_run(toy_config(critic="two_head_joint"), 42, out)
     return out
+
+
+def write_values(folder: Path, judge: str, values: Any) -> None:
+    """Values by a judge that the study does not make, written as the file of a stage."""
+    files = SelectionFolder(folder)
+    header = {
+        "declared": read_declared(files)["hash"],
+        "queries": load_queries(files.queries).sha256,
+        "pools": CandidatePools.read(files.pools).sha256,
+    }
+    Stored(header, {"values": np.asarray(values, np.float32)}).write(files.values(judge))

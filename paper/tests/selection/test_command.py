@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import toptail_paper.selection.run as run_module
+from paper.tests.selection.small import write_values
 from paper.tests.selection.stored_stages import TASK, paper_like
 from tests.asked import asked
 from tests.light import run_light
@@ -18,6 +19,7 @@ from toptail.errors import InputError
 from toptail.io.json_files import read_json, write_json
 from toptail.lab.critics.registry import names as critic_names
 from toptail.lab.tasks.files import save_file
+from toptail.lab.tasks.queries import load_queries
 from toptail.lab.training.config import RunConfig
 from toptail_paper.claims.scale import shortfalls
 from toptail_paper.commands.settings import TrainingSize
@@ -26,7 +28,9 @@ from toptail_paper.commands.study_selection import StudySelection
 from toptail_paper.selection import write as audits
 from toptail_paper.selection.config import STAGES, SelectionConfig
 from toptail_paper.selection.deployment import DeploymentConfig
-from toptail_paper.selection.run import Stages, read_judge, train_selection
+from toptail_paper.selection.files import SelectionFolder
+from toptail_paper.selection.pools import CandidatePools
+from toptail_paper.selection.run import Stages, train_selection
 
 CRITIC = """
 import numpy as np
@@ -112,21 +116,21 @@ def test_declare_writes_the_criteria_and_stops(
 
 
 @pytest.mark.usefixtures("whole_audits")
-def test_a_newcomer_audits_a_critic_with_candidates_and_a_judge_of_his_own(
+def test_a_newcomer_audits_a_critic_on_candidates_of_his_own(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No trained run at all: own pools, own judge, own critic, from declaration to page."""
+    """No trained run at all: own pools, own critic, stored values, from declaration to page."""
     home = data.parent
-    critic, pools, judge = home / "near.py", home / "mine.npz", home / "judge.npz"
+    critic, pools, folder = home / "near.py", home / "mine.npz", home / "out" / "walks"
     critic.write_text(CRITIC)
     rng = np.random.default_rng(0)
     actions = rng.uniform(-1, 1, (6, 1, 4, 2)).astype(np.float32)
     np.savez(pools, actions=actions)
-    np.savez(judge, values=rng.normal(size=(6, 1, 5)))
-    brought = {"pools": pools, "judge": (f"mine={judge}",), "scorer": (f"{critic}:score",)}
-    assert small(data, **brought).run() == 0
+    assert small(data, pools=pools, stage="pools").run() == 0
+    write_values(folder, "mine", rng.normal(size=(1, 6, 1, 5)))
+    capsys.readouterr()
+    assert small(data, pools=pools, scorer=(f"{critic}:score",)).run() == 0
     said = capsys.readouterr().out
-    folder = home / "out" / "walks"
     assert "No exact judge" in said
     assert "No reference ensemble" in said
     assert "near" in said
@@ -134,9 +138,9 @@ def test_a_newcomer_audits_a_critic_with_candidates_and_a_judge_of_his_own(
     row = read_json(folder / "tables" / "fixed-query.json")["rows"]["walks"]["near"]
     assert row["mine/tau_b_4"]["mean"] is not None
     assert read_json(folder / "record.json")["state"] == "finished"
-    # From the stored stages alone, with neither critic nor files of his own.
+    # From the stored stages alone, with neither critic nor candidates of his own.
     before = (folder / "tables" / "fixed-query.json").read_bytes()
-    for path in (critic, pools, judge):
+    for path in (critic, pools):
         path.unlink()
     assert small(data, stage=("tables",)).run() == 0
     assert (folder / "tables" / "fixed-query.json").read_bytes() == before
@@ -155,24 +159,6 @@ def test_nothing_to_score_with_is_said(data: Path) -> None:
 def test_pools_need_a_behaviour_model_or_a_file(data: Path) -> None:
     with pytest.raises(InputError, match="name their folder with runs="):
         small(data, stage=("pools",)).run()
-
-
-@pytest.mark.parametrize(
-    ("text", "arrays", "word"),
-    [
-        ("mine", {}, "NAME=FILE.npz"),
-        ("rollouts={}", {"values": np.zeros(3)}, "'rollouts' cannot name a judge"),
-        ("../mine={}", {"values": np.zeros(3)}, "'../mine' cannot name a judge"),
-        ("mine={}", {"value": np.zeros(3)}, "no array 'values'"),
-        ("mine={}", {"values": np.array(["a"])}, "must hold numbers"),
-    ],
-)
-def test_bad_judges_are_refused(
-    tmp_path: Path, text: str, arrays: dict[str, Any], word: str
-) -> None:
-    np.savez(tmp_path / "judge.npz", **arrays)
-    with pytest.raises(InputError, match=word):
-        read_judge(text.format(tmp_path / "judge.npz"))
 
 
 @pytest.mark.slow
@@ -222,7 +208,7 @@ def test_every_stage_of_a_maze_is_called_in_order(
     from toptail_paper.selection.rollouts import RolloutStage
     from toptail_paper.selection.stages import Selection
 
-    for name in ("make_queries", "make_pools", "judge_reference", "judge_ways"):
+    for name in ("make_queries", "make_pools", "judge_reference", "judge_by_maze"):
         monkeypatch.setattr(run_module, name, note(name))
     monkeypatch.setattr(run_module, "critic_scorers", note("critic_scorers", ["scorer"]))
     for name in ("score_critics", "score_trivial"):
@@ -234,7 +220,7 @@ def test_every_stage_of_a_maze_is_called_in_order(
     assert Stages(study, toy_dataset()).run() == []
     assert called == [
         *("make_queries", "make_pools", "judge_reference"),
-        *("judge_ways", "judge_ways", "judge_ways"),
+        *("judge_by_maze", "judge_by_maze", "judge_by_maze"),
         *("critic_scorers", "score_critics", "score_trivial", "rollouts", "deployment"),
     ]
     with pytest.raises(InputError, match="no stage 'weather'"):
@@ -259,7 +245,6 @@ def test_a_call_that_failed_does_not_bind_the_corrected_one(data: Path) -> None:
     home = data.parent
     np.savez(home / "mine.npz", actions=np.zeros((6, 1, 4, 2), np.float32))
     (home / "wrong.py").write_text("def score(s, a, g):\n    return a[:, 0] * float('nan')\n")
-    np.savez(home / "judge.npz", values=np.zeros((6, 1, 5)))
     own = {"pools": home / "mine.npz", "stage": "pools,scores"}
     with pytest.raises(InputError):
         small(data, **own, scorer=f"{home / 'wrong.py'}:score").work("")
@@ -274,20 +259,21 @@ def test_a_call_that_failed_does_not_bind_the_corrected_one(data: Path) -> None:
     assert (folder / "declared.json").is_file()
 
 
-def test_a_judge_of_ones_own_does_without_the_reference_ensemble(
+def test_another_judge_does_without_the_reference_ensemble(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Runs are named for the critics; none has the seeds of the ensemble."""
     home = data.parent
     np.savez(home / "mine.npz", actions=np.zeros((6, 1, 4, 2), np.float32))
-    np.savez(home / "judge.npz", values=np.zeros((6, 1, 5)))
     (home / "runs").mkdir()
-    judge = f"mine={home / 'judge.npz'}"
-    stages = {"stage": "pools,reference", "pools": home / "mine.npz", "runs": home / "runs"}
-    assert small(data, **stages, judge=judge).run() == 0
-    assert "it needs trained runs of tdq with the seeds 101, 102 and 103" in capsys.readouterr().out
+    own = {"pools": home / "mine.npz", "runs": home / "runs"}
     with pytest.raises(InputError, match="The reference ensemble needs"):
-        small(data, **(stages | {"out": home / "else"})).run()
+        small(data, **own, stage="pools,reference").run()
+    assert small(data, **own, stage="pools").run() == 0
+    write_values(home / "out" / "walks", "mine", np.zeros((1, 6, 1, 5)))
+    capsys.readouterr()
+    assert small(data, **own, stage="reference").run() == 0
+    assert "it needs trained runs of tdq with the seeds 101, 102 and 103" in capsys.readouterr().out
 
 
 def test_deployment_is_made_on_request_alone_and_is_sized_by_flags(
@@ -353,7 +339,7 @@ def test_the_docs_code_runs_as_it_stands(
     """Every Python block of the page, in a newcomer's order, on a small data set."""
     text = (Path(__file__).parents[2] / "docs" / "selection.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    scores, policy, judge, table, _ = [block.replace(TASK, "walks") for block in blocks]
+    scores, policy, table, _ = [block.replace(TASK, "walks") for block in blocks]
     monkeypatch.chdir(data.parent)
     (data.parent / "my_critic.py").write_text(CRITIC)
 
@@ -363,12 +349,16 @@ def test_the_docs_code_runs_as_it_stands(
     assert study(declare=True).run() == 0
     exec(policy, {})
     assert study(pools=Path("my_pools.npz"), stage=("pools",)).run() == 0
-    exec(judge, {})
     exec(scores, {})
-    assert study(judge=("crow=my_judge.npz",), scorer=("my_critic.py:score",)).run() == 0
+    folder = data.parent / "runs" / "selection" / "walks"
+    files = SelectionFolder(folder)
+    queries, candidates = load_queries(files.queries), CandidatePools.read(files.pools)
+    way = (queries.goals - queries.states)[:, None, None] - 0.2 * candidates.with_logged()
+    write_values(folder, "exact", -np.linalg.norm(way, axis=-1)[None])
+    assert study(scorer=("my_critic.py:score",)).run() == 0
     exec(table, {})
     assert (data.parent / "pools.parquet").is_file()
-    rows = read_json(data.parent / "runs/selection/walks/tables/fixed-query.json")["rows"]["walks"]
+    rows = read_json(folder / "tables" / "fixed-query.json")["rows"]["walks"]
     assert set(rows) == {"my_critic", "towards", "likely", "random"}
-    assert rows["my_critic"]["crow/tau_b_64"]["mean"] > 0.5  # both look for the nearest way
+    assert rows["my_critic"]["exact/tau_b_64"]["mean"] > 0.5  # both look for the nearest way
     assert "Report:" in capsys.readouterr().out

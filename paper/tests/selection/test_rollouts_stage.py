@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import toptail
 from toptail.errors import InputError
 from toptail.lab.proposals.diffusion import DiffusionRun
 from toptail.lab.scorers.base import Scorer
@@ -19,7 +17,6 @@ from toptail.lab.tasks.files import Dataset, load_file
 from toptail.lab.tasks.queries import FrozenQueries, QueryConfig
 from toptail.lab.training.data import TaskData
 from toptail.lab.training.session import train_runs
-from toptail.pools import ScoredPools
 from toptail_paper.cli import main
 from toptail_paper.selection.config import (
     PoolSettings,
@@ -27,19 +24,14 @@ from toptail_paper.selection.config import (
     SelectionConfig,
     SupportSettings,
 )
-from toptail_paper.selection.files import SelectionFolder
-from toptail_paper.selection.load import read_selection
-from toptail_paper.selection.planned_rollouts import PlannedRollouts, audit_planned, planned
 from toptail_paper.selection.pools import CandidatePools
 from toptail_paper.selection.rollouts import RolloutSetup, RolloutStage
 from toptail_paper.selection.stages import (
     Selection,
-    add_values,
     make_pools,
     make_queries,
     score_critics,
 )
-from toptail_paper.selection.write import write_audits
 from toptail_paper.study.store import Stored
 
 TASK = "pointmaze-medium-navigate-v0"
@@ -113,108 +105,6 @@ def test_another_behaviour_model_than_that_of_the_pools_is_refused(
         RolloutStage(study, queries, other, DATA.val).audit()
 
 
-# ------------------------------------------------------------------------------ planned rollouts
-
-MORE = replace(CONFIG, queries=QueryConfig(per_group=12, near=(1, 5), medium=(6, 12), far=(13, 20)))
-
-
-@pytest.fixture(scope="module")
-def scored(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Selection:
-    """Two critics and a judge who values going right."""
-    study = Selection.at(tmp_path_factory.mktemp("planned"), MORE, runs)
-    queries, pools = begin(study)
-    score_critics(study, queries, pools, [scorer("right@42", 1.0), scorer("left", -1.0)])
-    values = pools.with_logged()[..., 0][None]
-    add_values(study, queries, pools, "reference", values, {"by": "going right"})
-    return study
-
-
-def planned_of(study: Selection, labels: int) -> PlannedRollouts:
-    queries, pools = begin(study)
-    return RolloutStage(study, queries, pools, DATA.val).planned(labels)
-
-
-def test_planned_rollouts_are_a_plans_candidates_and_their_returns(
-    scored: Selection, tmp_path: Path
-) -> None:
-    shutil.copytree(scored.folder.path, tmp_path / TASK)
-    study = replace(scored, folder=SelectionFolder(tmp_path / TASK))
-    found = planned_of(study, 100)
-    assert 60 < len(found.query) <= 100
-    assert found.returns.shape == (len(found.query), 2)
-    assert 0 < found.p_judged.min() < found.p_judged.max() <= 1
-    header = Stored.read(study.folder.planned).header
-    assert (header["labels"], header["cheap"]) == (100, "reference")
-    # A return is that of the same pair in other rollouts: noise depends on query and repetition.
-    queries, pools = begin(study)
-    picked = RolloutStage(study, queries, pools, DATA.val).audit(most_per_group=2)
-    known = {(q, c): r for q, c, r in zip(found.query, found.candidate, found.returns, strict=True)}
-    both = [
-        (known[q, c], picked.returns[i, s])
-        for i, q in enumerate(picked.query)
-        for s, c in enumerate(picked.candidate[i])
-        if (q, c) in known
-    ]
-    assert len(both) > 3
-    for ours, theirs in both:
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
-    # Stored ones are read, without runs; another number of them is another file.
-    again = planned_of(replace(study, runs=None), 100)
-    np.testing.assert_array_equal(again.returns, found.returns)
-    with pytest.raises(InputError, match=r"labels \(100 and 90\)"):
-        planned_of(study, 90)
-
-
-def test_the_audit_of_planned_rollouts_is_that_of_all_where_all_are_asked_for(
-    scored: Selection, tmp_path: Path
-) -> None:
-    shutil.copytree(scored.folder.path, tmp_path / TASK)
-    study = replace(scored, folder=SelectionFolder(tmp_path / TASK))
-    every = planned_of(study, 36 * 5)
-    data = read_selection(study.folder.path)
-    full = audit_planned(data, every, resamples=200)
-    value = every.returns.mean(axis=1).reshape(36, 5)
-    scores = {name: data.scores[name][:, 0, :5] for name in ("right@42", "left")}
-    alone = ScoredPools.from_arrays(scores, value, cluster=data.trajectory)
-    slow = toptail.audit(alone, resamples=200, k=[4]).to_dict()
-    for name in ("right", "left"):
-        np.testing.assert_allclose(full["scorers"][name]["value"], slow["scorers"][name]["value"])
-        assert (
-            full["scorers"][name]["verdict"]["status"]
-            == (slow["scorers"][name]["verdict"]["status"])
-        )
-    # Some of them give the same curve on average, over plans of other seeds.
-    found = []
-    for seed in range(12):
-        some = planned(data, 100, seed)
-        some = replace(some, returns=value[some.query, some.candidate][:, None])
-        found.append(audit_planned(data, some, resamples=100)["scorers"]["right"]["value"])
-    error = np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
-    off = np.abs(np.mean(found, axis=0) - full["scorers"]["right"]["value"])
-    assert (off < 5 * error + 1e-9).all()
-
-
-@pytest.mark.usefixtures("whole_audits")
-def test_tables_write_the_audit_of_planned_rollouts(scored: Selection, tmp_path: Path) -> None:
-    shutil.copytree(scored.folder.path, tmp_path / TASK)
-    study = replace(scored, folder=SelectionFolder(tmp_path / TASK))
-    planned_of(study, 100)
-    written = write_audits(read_selection(study.folder.path), resamples=100)
-    assert set(written["planned"]["scorers"]) == {"right", "left"}
-    assert written["planned"]["judging"]["cheap"]["name"] == "cheap"
-    assert (study.folder.path / "audit_planned" / "report.html").is_file()
-
-
-def test_planned_rollouts_need_scores(runs: Path, tmp_path: Path) -> None:
-    study = Selection.at(tmp_path, CONFIG, runs)
-    begin(study)
-    with pytest.raises(InputError, match="has no scores: score the candidates first"):
-        planned_of(study, 100)
-
-
-__all__ = ["runs"]
-
-
 def test_parts_in_any_order_are_the_stage(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +143,3 @@ def test_the_study_lists_its_rollouts_between_scores_and_stage(
     assert all(line["needs"] == [scores["id"]] for line in parts)
     assert len({line["id"] for line in parts}) == 3
     assert stage["needs"] == [scores["id"], *(line["id"] for line in parts)]
-    sys.argv.extend(("--planned-rollouts", "9"))
-    assert main() == 0
-    assert len(capsys.readouterr().out.splitlines()) == 3

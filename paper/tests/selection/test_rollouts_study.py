@@ -298,12 +298,12 @@ def test_rollouts_that_all_return_the_same_are_no_measurement() -> None:
     ones, random = np.ones((6, 1, 3)), np.ones((6, 4, 3))
     audit = made_up(ones, random)
     result = power(audit, 0.01)
-    assert audit.alike == 1
+    assert audit.share_same == 1
     assert result["largest_half_width"] == 0
     assert not result["admitted"]
     random[0, 0, 0] = 0.999
     audit = made_up(ones, random)
-    assert audit.alike == pytest.approx(5 / 6)
+    assert audit.share_same == pytest.approx(5 / 6)
     assert power(audit, 0.01)["admitted"]
 
 

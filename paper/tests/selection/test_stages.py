@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from paper.tests.selection.small import DIFFUSION, TASK, small_config, write_runs
+from paper.tests.selection.small import DIFFUSION, TASK, small_config, write_runs, write_values
 from paper.tests.semantics.fake_runs import write_run
 from tests.training.toy import toy_config, toy_dataset, walks
 from toptail.errors import InputError
@@ -31,10 +31,9 @@ from toptail_paper.selection.pools import CandidatePools, file_proposal
 from toptail_paper.selection.run import Stages
 from toptail_paper.selection.stages import (
     Selection,
-    add_values,
     critic_scorers,
+    judge_by_maze,
     judge_reference,
-    judge_ways,
     make_pools,
     make_queries,
     runs_in_training,
@@ -253,8 +252,8 @@ def test_changed_criteria_stop_every_stage(
         lambda: make_queries(changed, DATA.val),
         lambda: make_pools(changed, queries, DATA.train),
         lambda: judge_reference(changed, queries, pools),
-        lambda: judge_ways(changed, queries, pools, POINT_JUDGES["exact"]),
-        lambda: judge_ways(changed, queries, pools, POINT_JUDGES["euclidean"]),
+        lambda: judge_by_maze(changed, queries, pools, POINT_JUDGES["exact"]),
+        lambda: judge_by_maze(changed, queries, pools, POINT_JUDGES["euclidean"]),
         lambda: score_critics(changed, queries, pools, [MINE]),
     ):
         with pytest.raises(InputError, match=what):
@@ -366,8 +365,7 @@ def _own_pools(folder: Path, shape: tuple[int, ...]) -> Path:
     return path
 
 
-def test_a_users_candidates_judge_and_critic(tmp_path: Path) -> None:
-    """No run at all: everything is brought."""
+def test_a_users_candidates_take_the_place_of_a_behaviour_models(tmp_path: Path) -> None:
     study = Selection.at(tmp_path / "out", small_config())
     queries = make_queries(study, DATA.val)
     with pytest.raises(InputError, match="Drawing candidates needs trained runs"):
@@ -378,18 +376,6 @@ def test_a_users_candidates_judge_and_critic(tmp_path: Path) -> None:
     assert make_pools(study, queries, DATA.train).sha256 == pools.sha256
     with pytest.raises(InputError, match="The reference ensemble needs trained runs"):
         judge_reference(study, queries, pools)
-    values = np.random.default_rng(0).random((1, 9, 2, 5))
-    stored = Stored.read(add_values(study, queries, pools, "expert", values, {"who": "me"}))
-    np.testing.assert_array_equal(stored.arrays["values"], values.astype(np.float32))
-    assert stored.header["pools"] == pools.sha256
-    add_values(study, queries, pools, "expert", values, {"who": "me"})
-    with pytest.raises(InputError, match="other values with the same origin"):
-        add_values(study, queries, pools, "expert", values + 1, {"who": "me"})
-    with pytest.raises(InputError, match=r"has the shape \(1, 9, 2, 4\), expected \(any, 9, 2, 5"):
-        add_values(study, queries, pools, "expert", values[..., 1:], {"who": "me"})
-    values[0, 3, 1, 2] = np.nan
-    with pytest.raises(InputError, match=r"not finite at \[0, 3, 1, 2\]"):
-        add_values(study, queries, pools, "expert", values, {"who": "me"})
 
 
 def test_bad_candidates_and_bad_scorers_are_refused(copy: Selection, tmp_path: Path) -> None:
@@ -436,12 +422,11 @@ def test_a_maze_with_teleports_does_without_the_judges_that_do_not_know_it(
 ) -> None:
     study = Selection.at(tmp_path, small_config(task="pointmaze-teleport-navigate-v0"), runs)
     own = _own_pools(tmp_path, (9, 2, 4))
-    np.savez(tmp_path / "judge.npz", values=np.zeros((9, 2, 5)))
     (tmp_path / "mine.py").write_text("def score(s, a, g):\n    return a[:, 0]\n")
-    brought = UserInputs(
-        own, (f"expert={tmp_path / 'judge.npz'}",), (f"{tmp_path / 'mine.py'}:score",)
-    )
-    left_out = Stages(replace(study, runs=None), DATA, brought).run()
+    inputs = UserInputs(own, (f"{tmp_path / 'mine.py'}:score",))
+    Stages(replace(study, runs=None), DATA, inputs).run(["pools"])
+    write_values(study.folder.path, "expert", np.zeros((1, 9, 2, 5)))
+    left_out = Stages(replace(study, runs=None), DATA, inputs).run()
     assert [sentence.split(":")[0] for sentence in left_out] == [
         *(
             "No reference ensemble",
@@ -466,26 +451,26 @@ def test_the_judges_that_know_the_ways_are_for_pointmaze(tmp_path: Path) -> None
     queries = make_queries(study, val)
     own = file_proposal(_own_pools(tmp_path, (9, 2, 4)), study.config.pools)
     pools = make_pools(study, queries, train, own)
-    values = judge_ways(study, queries, pools, euclidean).arrays["values"]
+    values = judge_by_maze(study, queries, pools, euclidean).arrays["values"]
     after = queries.states[:, None, None] + 0.2 * pools.with_logged()
     distance = np.linalg.norm(after - queries.goals[:, None, None], axis=-1)
     np.testing.assert_allclose(values[0], 0.99 ** (distance / 0.2), rtol=1e-5)
-    found = judge_ways(study, queries, pools, exact).arrays["values"][0]
+    found = judge_by_maze(study, queries, pools, exact).arrays["values"][0]
     away = np.abs(after - queries.goals[:, None, None]).max(axis=-1)
     assert (found >= 0.99 ** (1 + np.ceil(away / 0.2)) - 1e-6).all()  # nothing is in the way
     assert (found <= 0.99 ** (1 + np.maximum(np.ceil((away - 1) / 0.2 - 1e-6), 0)) + 1e-6).all()
-    finer = judge_ways(study, queries, pools, continuous).arrays["values"][0]
+    finer = judge_by_maze(study, queries, pools, continuous).arrays["values"][0]
     assert (finer >= found - 1e-6).all()
     assert (0.99 * finer <= found + 1e-6).all()
     before = files(study)
     for judge in (exact, continuous, euclidean):
-        judge_ways(study, queries, pools, judge)
+        judge_by_maze(study, queries, pools, judge)
     assert files(study) == before
     other = Selection.at(tmp_path / "walks", small_config())
     queries = make_queries(other, DATA.val)
     pools = make_pools(other, queries, DATA.train, own)
     with pytest.raises(InputError, match="'walks' is no such PointMaze"):
-        judge_ways(other, queries, pools, exact)
+        judge_by_maze(other, queries, pools, exact)
 
 
 def test_a_call_that_finds_the_pools_notes_the_same(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from toptail.lab.training.data import GoalSampling, device_data
 from toptail_paper.semantics.config import VALUES
 from toptail_paper.semantics.draws import _LOSS, LossGap, held_out_loss
 from toptail_paper.semantics.load import TaskScores, read_task, read_tasks
-from toptail_paper.semantics.scoring import _Shown, evaluate, run_scorers, score_tasks
+from toptail_paper.semantics.scoring import _ScoredRows, evaluate, run_scorers, score_tasks
 from toptail_paper.study.store import RunFolder, Stored
 
 VAL = WALKS.data.val
@@ -168,7 +168,7 @@ def test_scores_by_factors_are_those_of_every_row_by_itself(home: Path) -> None:
 
     readouts = {name: plain(read) for name, read in raw.readouts.items()}
     expected = dict(
-        _Shown(VAL, draws, proposals).scored(
+        _ScoredRows(VAL, draws, proposals).scored(
             replace(raw, score=plain(raw.score), readouts=readouts)
         )
     )

@@ -19,7 +19,7 @@ from toptail.lab.walkers.walker import Walker, shipped_path
 from toptail.provenance import commit
 from toptail_paper.cli import main
 from toptail_paper.commands import train_walker as train_expert
-from toptail_paper.walkers import train
+from toptail_paper.walkers import published, train
 from toptail_paper.walkers.learner import SAC
 from toptail_paper.walkers.settings import DEFAULTS, fitting, small
 
@@ -144,6 +144,8 @@ def test_a_training_that_lost_its_numbers_is_stopped(
         (["--envs", "1"], "--envs 1 must be a whole number of at least 2."),
         (["--threads", "0"], "--threads 0 must be a whole number of at least 1."),
         (["--seed", "-1"], "--seed -1 must be a whole number of at least 0."),
+        (["--recipe", "published"], "--recipe published has its own numbers of steps and "
+         "simulations: leave --minutes and --envs out."),
         (["--envs", "900"], "A replay of 1000 steps is too small for 900 environments: give at "
          "least ten steps for each."),
     ],
@@ -159,6 +161,31 @@ def test_a_bad_argument_is_refused_in_one_sentence(
     assert main(given) == 2
     assert capsys.readouterr().err == f"toptail: {sentence}\n"
     assert not (tmp_path / "walker").exists()
+
+
+def test_the_published_recipe_has_its_own_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Any] = []
+    numbers = {"episodes": 128, "steps": 1000, "return": 139.5, "speed": 1.41, "falls": 0.14}
+
+    def trained(*given: Any, threads: int, tell: Any) -> dict[str, Any]:
+        asked.append((*given, threads))
+        tell("a line")
+        return {"seconds": 90.0, "acceptance": numbers}
+
+    monkeypatch.setattr(published, "train_published", trained)
+    words = ["train-walker", "ant", "--out", str(tmp_path / "walker")]
+    assert main([*words, "--recipe", "published", "--threads", "2", "--seed", "1"]) == 0
+    assert asked == [("ant", tmp_path / "walker", 1, 2)]
+    printed = capsys.readouterr()
+    assert "1.41 m/s · 0.14 falls/1,000" in printed.out
+    assert printed.err == "a line\n"
+    assert main(words) == 2
+    assert "The fast recipe needs --minutes" in capsys.readouterr().err
+    for flag in ("--seed", "--threads"):
+        assert main([*words, "--recipe", "published", flag, "-1"]) == 2
+        assert f"{flag} -1 must be a whole number" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_taken_up_is_left_alone(

@@ -56,7 +56,7 @@ RADIUS, RADII, NOISY = 0.40, ("0.25", "0.40", "0.55"), f"{TASK}@sigma=0.05"
 MATERIAL = 0.05
 """A norm that changes by less than this share neither falls nor drifts."""
 AUC_NEAR = 0.005
-"""Training lengths whose held-out AUC differs by no more would be chosen alike."""
+"""Training lengths whose held-out AUCs differ by no more than this count as equally good."""
 RICE_SHIFT = 0.05 * math.sqrt(math.pi / 2)
 """The paper's bound on the shift of regret under noise of standard deviation 0.05."""
 GAMMA = 0.99

@@ -109,7 +109,7 @@ def judges(tables: Tables, task: str, critic: str = "tdq", table: str = MAIN) ->
 
 
 def _asked(judges: Sequence[str], tables: Tables, task: str, critic: str, table: str) -> list[str]:
-    """Those of some judges whose tau_b of a critic is stored."""
+    """The judges, of those given, by which the tau_b of a critic is stored."""
     row = tables.get(table, {}).get("rows", {}).get(task, {}).get(critic, {})
     found = [judge for judge in judges if str(TAU.by(judge)) in row]
     if not found:

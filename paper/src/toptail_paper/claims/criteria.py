@@ -153,7 +153,7 @@ WEAK_MEANS = (
     f"An order (tau, tau_b or the gap between score deciles) is weak if it is {WEAKLY} on the "
     "same task. One below zero is inverted; “weak or inverted” asks only for the upper limit."
 )
-"""Both in a sentence, which is declared."""
+"""Both limits in a sentence, which is part of the declared criterion."""
 
 MOST_LISTED = 24
 """A comment lists at most so many numbers."""
@@ -203,7 +203,7 @@ class OverTasks:
     numbers: Callable[[Tables, Sequence[str]], Named]
     """Numbers from stored results and the tasks that decided; empty asks nothing."""
     condition: Condition
-    """What they must be."""
+    """The condition that the numbers must meet."""
     words: str
     """The condition in words."""
     part: str
@@ -241,7 +241,7 @@ class Criterion:
     premise: bool = False
     """Whether the statement is open, and does not fail, where this is missed."""
     differ: str = "the critic"
-    """What the numbers of one task differ in, where criteria that are joined do not explain it."""
+    """What a statement depends on if the numbers of one task disagree within this criterion."""
     on: str = ""
     """What the statement depends on within a task, whatever its parts say."""
     joined: tuple[Criterion, ...] = ()

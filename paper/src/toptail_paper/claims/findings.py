@@ -48,7 +48,7 @@ Answer: TypeAlias = bool | None
 """Whether a part of a statement holds; None where its interval leaves it open."""
 
 PART = "the part of the statement"
-"""What a statement depends on whose parts have different answers."""
+"""What a statement is said to depend on if its parts have different answers."""
 
 
 @dataclass(frozen=True)

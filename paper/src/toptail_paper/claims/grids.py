@@ -26,7 +26,7 @@ class Asked:
     metric: str
     """The metric of the cell."""
     condition: Condition
-    """What it must be."""
+    """The condition that it must meet."""
     less: tuple[str, ...] = ()
     """Rows of the main table of retrieval; the lowest of them is subtracted first."""
 

@@ -103,7 +103,7 @@ def over_tasks(by_task: Mapping[str, tuple[Tables, str]]) -> list[TasksEntry]:
 
 
 def _combined(own: Mapping[str, ClaimEntry], left: Mapping[str, str]) -> TasksEntry:
-    """One entry of those of the tasks that count."""
+    """One entry over several tasks, made of the entries of those that count."""
     first = next(iter(own.values()))
     alone = len(own) == 1
     status, on = _status(list(own.values()))

@@ -393,7 +393,7 @@ def _paired(mean: float, draws: Floats, x: Number, y: Number) -> Number:
 
 
 def _joined(x: Number, y: Number) -> str:
-    """What the intervals of two numbers are over."""
+    """The units that the intervals of two numbers resample, for a comment."""
     plain = (each.over.removesuffix(PAIRED).removesuffix(f", {INDEPENDENT}") for each in (x, y))
     return " and ".join(dict.fromkeys(plain))
 

@@ -73,11 +73,11 @@ class Grid(JobFlags):
 
 
 def _print_answer(found: dict[str, Any]) -> None:
-    from toptail_paper.grids.rules import said
+    from toptail_paper.grids.rules import sentence
 
     marked = sum(
         bool(entry["marked"]) for cells in found["cells"].values() for entry in cells.values()
     )
     if marked:
         say(f"{marked} cells have a seed that failed or collapsed.")
-    say(said(found["answer"]))
+    say(sentence(found["answer"]))

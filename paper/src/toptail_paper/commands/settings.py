@@ -137,8 +137,8 @@ class TrainingSize:
         shared = {name: getattr(options, name) for name in names & set(OF_ALL)}
         return options.settings() | shared
 
-    def given(self) -> dict[str, Any]:
-        """Settings of a study's training that were given, by the names that it has for them."""
+    def changes(self) -> dict[str, Any]:
+        """The training settings that flags change, by their names in the study."""
         sizes = self.sizes()
         found: dict[str, Any] = {name: sizes.pop(name) for name in OF_ALL if name in sizes}
         found |= {"steps": self.steps, "diffusion_steps": self.diffusion_steps}
@@ -159,8 +159,8 @@ class DeploymentSize:
     """In the stage deployment: steps after which an episode has failed; the environment's own
     unless given."""
 
-    def given(self, size: TrainingSize) -> dict[str, dict[str, Any]]:
-        """Settings that were given, of actors and of episodes, by the names that they have."""
+    def changes(self, size: TrainingSize) -> dict[str, dict[str, Any]]:
+        """The settings of actors and of episodes that flags change, by their names in the study."""
         sizes = {name: x for name, x in size.sizes().items() if name != "embed_dim"}
         actor: dict[str, Any] = {"steps": self.actor_steps, **sizes}
         episodes = {"per_goal": self.episodes, "limit": self.episode_steps}

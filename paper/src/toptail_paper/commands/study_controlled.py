@@ -37,8 +37,10 @@ class StudyControlled(JobFlags):
 
       toptail-paper study controlled --radii none --out runs/controlled
 
-    With --radii none it takes a few minutes on two cores. Lists are separated by commas; 'none' is
-    an empty one, and '--sweep all' sweeps steps, temperature, loss, bias and layer_norm.
+    With --radii none it takes a few minutes on two cores. All five critics are trained, and there
+    is no --critics: the tables compare them with each other, with TD-Q as the positive control.
+    Lists are separated by commas; 'none' is an empty one, and '--sweep all' sweeps steps,
+    temperature, loss, bias and layer_norm.
     """
 
     out: Annotated[Path, OUTPUT] = Path("runs/controlled")

@@ -15,7 +15,6 @@ from toptail.commands.flags import (
     DECIDE,
     OUTPUT,
     SCALE,
-    Count,
     JobFlags,
     Names,
     Words,
@@ -75,7 +74,8 @@ class StudySelection(JobFlags):
     and tables. Each leaves a file in OUT/TASK; one that exists and fits is not made again, and you
     may put your own in its place. The criteria are declared before anything is scored. Two stages
     are made only where asked for: deployment, which trains actors and follows critics at every
-    step, and ideals, which scores by PointMaze's ideal critics.
+    step, and ideals, which scores by PointMaze's ideal critics. To judge a critic in an
+    environment or by a judge of your own, use 'toptail check'.
     """
 
     task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]
@@ -92,22 +92,11 @@ class StudySelection(JobFlags):
     deployed: Annotated[Names, DECIDE] = ()
     """Also the stage deployment, of these critics; with --stage deployment the paper's four unless
     given."""
-    planned_rollouts: Annotated[Count, DECIDE] = None
-    """The simulator judges at most N candidates that a plan chooses for all critics, beside the
-    exact or the reference value as a cheap judge, in place of what each critic picks."""
     scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION")] = ()
     """A scorer of your own: a function of states, actions and goals, or one that returns such a
     function; or a checkpoint, ogbench:PATH, d3rlpy:PATH or torchscript:PATH; may be repeated."""
     pools: Annotated[Path | None, tyro.conf.arg(metavar="FILE.npz")] = None
     """Candidates of your own in place of the behaviour model's: 'actions' [Q, P, N, a]."""
-    judge: Annotated[Words, tyro.conf.arg(metavar="NAME=FILE.npz")] = ()
-    """Values of a judge of your own: 'values' [members, Q, P, N + 1], the logged action last;
-    may be repeated."""
-    env: Annotated[str | None, tyro.conf.arg(metavar="FILE.py:make|gymnasium:ID|ogbench:NAME")] = (
-        None
-    )
-    """An environment that restores stored rows and tells when a goal is reached: rollouts and
-    deployment run there, as in 'toptail check'; OGBench's mazes need no --env."""
     train: Annotated[bool, DECIDE] = False
     """First train what is missing in RUNS: critics, reference ensemble, behaviour model."""
     critics: Annotated[Names, DECIDE] = ()
@@ -148,7 +137,7 @@ class StudySelection(JobFlags):
             done = task_pieces((self.task,), jobs_of, command_line())
         alone = replace(self, train=False, critics=())
         for stage in self.stages():
-            if stage == "rollouts" and self.planned_rollouts is None and self.runs is not None:
+            if stage == "rollouts" and self.runs is not None:
                 done += self._rollout_jobs(folder, done)
             if stage != TABLES:
                 work = partial(replace(alone, stage=(stage,)).work, command_line())
@@ -160,8 +149,7 @@ class StudySelection(JobFlags):
         from toptail.jobs.job import Job
 
         folder, needs = self.out / self._name(), [job.id for job in needed]
-        inputs = [self.scorer, self.judge, *([self.env] if self.env else [])]
-        settings = json.loads(json.dumps([self.config(folder.name), *inputs], default=vars))
+        settings = json.loads(json.dumps([self.config(folder.name), self.scorer], default=vars))
         content = {"settings": settings, "needs": needs}
         return Job(name, content, home=folder, outputs=[folder], work=work, needs=needs)
 
@@ -181,7 +169,7 @@ class StudySelection(JobFlags):
 
         task = load_task(self.task)
         study = Selection.at(self.out, self.config(task.name, task.data.val), self.runs)
-        Stages(study, task.data, UserInputs(self.pools, env=self.env)).roll_out(part, parts)
+        Stages(study, task.data, UserInputs(self.pools)).roll_out(part, parts)
 
     def declared(self) -> Path:
         """Freeze the queries and declare the criteria; returns the declaration's path."""
@@ -215,10 +203,9 @@ class StudySelection(JobFlags):
             runs=self.runs,
             dataset=task.data,
             stages=making,
-            inputs=UserInputs(self.pools, self.judge, self.scorer, self.env),
+            inputs=UserInputs(self.pools, self.scorer),
             deployed=names(self.deployed),
-            deployment=self.deployment.given(self.size),
-            planned=self.planned_rollouts,
+            deployment=self.deployment.changes(self.size),
         )
         return run_study(STUDY, request, tables=TABLES in stages)
 
@@ -247,4 +234,4 @@ class StudySelection(JobFlags):
     def _training(self) -> TrainingSettings:
         from toptail_paper.study.training import TrainingSettings
 
-        return TrainingSettings(**self.size.given())
+        return TrainingSettings(**self.size.changes())

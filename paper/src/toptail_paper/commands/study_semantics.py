@@ -137,7 +137,7 @@ class StudySemantics(JobFlags):
         """What --train trains."""
         from toptail_paper.semantics.train import SemanticsTraining
 
-        given: dict[str, Any] = {"sweep": self.temperature, **self.size.given()}
+        given: dict[str, Any] = {"sweep": self.temperature, **self.size.changes()}
         if self.size.steps is not None:
             given["play_steps"] = self.size.steps
         if critics := self._check_flags():

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
-from toptail.commands.flags import OUTPUT, SCALE
+from toptail.commands.flags import DECIDE, OUTPUT, SCALE
 from toptail.commands.terminal import progress_bar, show
-from toptail.errors import Exit
+from toptail.errors import Exit, InputError, check_whole
 
 
 @dataclass(frozen=True)
@@ -32,40 +32,68 @@ class TrainWalker:
 
     body: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ant|antball|humanoid")]
     """What walks: the ant, the ant that brings a ball, the humanoid."""
-    minutes: Annotated[float, SCALE]
-    """How long, over all parts of a training that was stopped; the last evaluation comes after."""
     out: Annotated[Path, OUTPUT]
     """Folder for actor.safetensors, record.json, curve.jsonl and checkpoint.safetensors."""
+    recipe: Annotated[Literal["fast", "published"], DECIDE] = "fast"
+    """How it learns; 'published' is OGBench's way with its number of steps, for ant and antball,
+    and keeps the last walker."""
+    minutes: Annotated[float | None, SCALE] = None
+    """How long the fast recipe trains, over all parts of a training that was stopped; the last
+    evaluation comes after."""
     seed: Annotated[int | None, SCALE] = None
     """Seed of networks, starts and draws; 0 unless given."""
     envs: Annotated[int | None, SCALE] = None
-    """Simulations that are stepped together; unless given 1024, and 64 without an accelerator."""
+    """Simulations that the fast recipe steps together; unless given 1024, and 64 without an
+    accelerator."""
     threads: Annotated[int | None, SCALE] = None
     """Threads that step them; unless given one per core, but for one core."""
 
     def run(self) -> int:
-        from toptail.lab.training.config import keep_compiled
-
-        keep_compiled()
         try:
-            record = self._trained()
+            if self.recipe == "published":
+                self._train_published()
+            else:
+                self._print(self._trained(self._needed_minutes()))
         except KeyboardInterrupt:
             sys.stderr.write(f"toptail: interrupted; the same command goes on in {self.out}\n")
             return Exit.INTERRUPTED
-        self._print(record)
         return 0
 
-    def _trained(self) -> Mapping[str, Any]:
+    def _needed_minutes(self) -> float:
+        if self.minutes is None:
+            raise InputError("The fast recipe needs --minutes: say how long it may train.")
+        return self.minutes
+
+    def _train_published(self) -> None:
+        from toptail_paper.walkers.published import train_published
+
+        if self.minutes is not None or self.envs is not None:
+            raise InputError(
+                "--recipe published has its own numbers of steps and simulations: leave --minutes "
+                "and --envs out."
+            )
+        seed = 0 if self.seed is None else self.seed
+        check_whole("seed", seed, 0)
+        if self.threads is not None:
+            check_whole("threads", self.threads, 1)
+        record = train_published(self.body, self.out, seed, threads=self.threads, tell=_tell)
+        final = record["acceptance"]
+        show(f"{self.body}, published recipe, {record['seconds'] / 60:.1f} minutes.")
+        show(f"{final['episodes']} episodes of {final['steps']:,} steps: {self._numbers(final)}.")
+        show(str(self.out / "actor.safetensors"))
+
+    def _trained(self, minutes: float) -> Mapping[str, Any]:
+        from toptail.lab.training.config import keep_compiled
         from toptail_paper.walkers.train import train_expert
 
+        keep_compiled()
         seen = ""
 
         def watch(point: Mapping[str, Any]) -> None:
             nonlocal seen
             seen = f" · {self._numbers(point)}"
             if not sys.stderr.isatty():
-                sys.stderr.write(f"{self.body} {_standing(point, self.minutes)}{seen}\n")
-                sys.stderr.flush()
+                _tell(f"{self.body} {_standing(point, minutes)}{seen}")
 
         with _interruptible() as interrupted, progress_bar(lines=False) as bar:
 
@@ -76,7 +104,7 @@ class TrainWalker:
 
             return train_expert(
                 self.body,
-                self.minutes,
+                minutes,
                 self.out,
                 self.seed,
                 envs=self.envs,
@@ -104,6 +132,11 @@ class TrainWalker:
         return " · ".join(
             text.format(point[name]) for name, text in texts.items() if point[name] is not None
         )
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 def _standing(point: Mapping[str, Any], minutes: float) -> str:

@@ -15,7 +15,7 @@ from toptail.report.documents import as_markdown, bullets, document, pipe_table
 from toptail.report.figures import NEUTRAL, new_figure
 from toptail.report.table import Column, Table, name_cell, number_cell, numbers
 from toptail.report.text import decimals_for
-from toptail_paper.grids.rules import fits, said
+from toptail_paper.grids.rules import fits, sentence
 from toptail_paper.study.figures import Drawing, FigureSpec, interval, look, mean_of, panels
 from toptail_paper.study.page import write_bytes, write_figures
 
@@ -47,7 +47,7 @@ def write_settled(folder: Path, plan: Mapping[str, Any], results: Mapping[str, A
     write_figures(folder / "figures", drawings)
     parts = [
         f"# {as_markdown(plan['question'])}",
-        f"**{as_markdown(said(results['answer']))}**",
+        f"**{as_markdown(sentence(results['answer']))}**",
     ]
     parts += [f"![{drawing.title}](figures/{drawing.name}.svg)" for drawing in drawings]
     for data, own in cells.items():

@@ -181,7 +181,7 @@ def read_seen(subject: Subject) -> Reading:
 def read_queries(subject: Subject) -> Reading:
     """Selection among the actions of near states, by the exact value."""
     data = subject.data
-    require_ways(data, "queries")
+    require_exact_value(data, "queries")
     return query_metrics(subject.score, data, "val")
 
 
@@ -286,7 +286,7 @@ def query_values(
     return exact_values(task, own[at], actions, own[goals], gamma).astype(np.float64)
 
 
-def require_ways(data: GridData, what: str) -> None:
+def require_exact_value(data: GridData, what: str) -> None:
     """Refuse a data set without an exact value."""
     if not is_point_maze(data.task.name):
         raise InputError(f"{data.name} has no exact value, which '{what}' needs: use PointMaze.")

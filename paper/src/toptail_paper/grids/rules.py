@@ -33,20 +33,20 @@ class Answer:
     rule: str
     """Name of one of `RULES`."""
     yes: str
-    """What a yes says."""
+    """The sentence that is printed if the rule is met."""
     no: str
-    """What a no says."""
+    """The sentence that is printed if it is missed."""
     where: Mapping[str, Any] = field(default_factory=dict)
     """Setting -> value, or list of values, of the cells that count; all unless given."""
     conditions: Sequence[Mapping[str, Any]] = ()
     """``{"metric": "auc", "low": 0.94, "high": 0.98}``: all of them, for "any" and "every"; one
     with a ``where`` of its own is for those cells alone."""
     metric: str = ""
-    """What grows or follows."""
+    """The metric that must grow with ``along``, or follow ``predicted``."""
     along: str = ""
     """The setting that a metric grows with."""
     by: float = 0.0
-    """By how much it must grow from the first to the last value, at least."""
+    """The least growth of the metric from the first to the last value of ``along``."""
     predicted: str = ""
     """The metric that it must follow over the cells."""
     least: float = 1.0
@@ -59,12 +59,13 @@ class Answer:
     """The largest distance at which settings count as those of the targets ("fingerprint")."""
 
 
-def said(found: Mapping[str, Any] | None) -> str:
-    """What was decided, in a sentence; a trial has nothing to decide."""
+def sentence(found: Mapping[str, Any] | None) -> str:
+    """The verdict and its sentence; a trial, which decides nothing, says so."""
     return f"{found['verdict']}: {found['says']}" if found else "A trial: it answers nothing."
 
 
-def asked(answer: Answer, cells: Cells) -> Cells:
+def counted_cells(answer: Answer, cells: Cells) -> Cells:
+    """The cells that the answer's ``where`` selects."""
     return [cell for cell in cells if fits(answer.where, cell[0])]
 
 
@@ -256,7 +257,7 @@ def decide(
     ``missing`` are the settings of cells that were not run yet: with one that the answer asks for,
     only what it could not change is said.
     """
-    own = asked(answer, cells)
+    own = counted_cells(answer, cells)
     lacking = [dict(settings) for settings in missing if fits(answer.where, settings)]
     if not own and not lacking:
         raise InputError(f"No cell has the settings {dict(answer.where)} that the answer asks for.")

@@ -15,7 +15,13 @@ from toptail.lab.tasks.maze import UNIT
 from toptail.lab.tasks.names import parse_name
 from toptail.stats.resample import Estimate
 from toptail_paper.grids.cells import Reading, fixed
-from toptail_paper.grids.reads import Subject, bootstrap_of, near_pools, query_values, require_ways
+from toptail_paper.grids.reads import (
+    Subject,
+    bootstrap_of,
+    near_pools,
+    query_values,
+    require_exact_value,
+)
 from toptail_paper.selection.deployment.actor import ActorConfig, train_actors
 from toptail_paper.selection.deployment.config import EpisodeConfig, SearchConfig
 from toptail_paper.selection.deployment.episodes import (
@@ -48,7 +54,7 @@ def read_search(subject: Subject) -> Reading:
     who takes any action of a near state.
     """
     data, sizes = subject.data, subject.data.sizes
-    require_ways(data, "search")
+    require_exact_value(data, "search")
     split, pools = data.task.split("val"), near_pools(data, "val")
     at, goals, actions = pools.at, pools.goals, pools.actions
     scores = evaluate(subject.score, split, at[:, None], actions, goals[:, None])
@@ -132,7 +138,7 @@ def read_actors(subject: Subject) -> Reading:
     ``map_goal1_3_2`` is its mean over the states of one square of the maze for one goal.
     """
     data, sizes = subject.data, subject.data.sizes
-    require_ways(data, "actors")
+    require_exact_value(data, "actors")
     config = EpisodeConfig(per_goal=sizes.episodes, limit=sizes.limit)
     episodes = evaluation_episodes(parse_name(data.task.name).environment, config)
     how = ActorConfig(sizes.actor_steps, hidden=sizes.actor_hidden, batch_size=sizes.actor_batch)
@@ -155,7 +161,7 @@ def _rate(reached: np.ndarray, subject: Subject) -> Estimate:
 
 
 def _counted(entry: dict[str, Any], subject: Subject) -> Estimate:
-    """A success rate, whose resamples are those of its episodes."""
+    """A success rate with the uncertainty of its number of episodes."""
     hits, n = int(entry["successes"]), int(entry["episodes"])
     return rate_estimate(hits, n, subject.seed, subject.data.sizes.resamples)
 

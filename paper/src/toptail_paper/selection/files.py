@@ -22,8 +22,6 @@ from toptail_paper.study.store import columns, plain
 
 REFERENCE = "reference"
 """The judge of every candidate that every task has: the ensemble of reference critics."""
-SIMULATED = "simulated"
-"""The judge that is an environment which values every candidate."""
 
 
 class SelectionFolder:
@@ -39,8 +37,6 @@ class SelectionFolder:
         """The candidates and their labels of local support."""
         self.rollouts = path / "rollouts.npz"
         """The returns of the simulator's rollouts."""
-        self.planned = path / "planned_rollouts.npz"
-        """The returns of candidates that a plan chose."""
 
     def values(self, judge: str) -> Path:
         return self.path / "values" / f"{judge}.npz"
@@ -72,7 +68,7 @@ class SelectionFolder:
     def scored(self) -> list[Path]:
         """The files that exist and could not have been made before something was scored."""
         found = [*self.columns().values(), *self.judges().values()]
-        return found + [path for path in (self.rollouts, self.planned) if path.is_file()]
+        return found + ([self.rollouts] if self.rollouts.is_file() else [])
 
 
 def check_shape(path: Path, name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:

@@ -144,7 +144,7 @@ def judges_table(
 
 
 def _circularity(data: TaskSelection, rows: Mapping[str, Any]) -> list[str]:
-    """Which judge is circular for whom, and which remain."""
+    """A note: the critics for which the reference is circular, and the judges that are not."""
     names = [name for name in data.critics if is_circular(name)]
     if REFERENCE not in rows or not names:
         return []
@@ -216,7 +216,8 @@ def _rollout_row(data: TaskSelection, deltas: Mapping[str, StoredCell]) -> dict[
             row[str(JudgeMetric("variance_ratio", name))] = cell({NO_SEED: delta["variance_ratio"]})
     deciding = [name for name in widths if name not in TRIVIAL] or list(widths)
     widest, e_min = max(deciding, key=lambda name: widths[name]), data.declared["e_min"]
-    powered, alike = widths[widest] < e_min, data.rollouts is not None and data.rollouts.alike == 1
+    powered = widths[widest] < e_min
+    alike = data.rollouts is not None and data.rollouts.share_same == 1
     advice = "" if powered else f"'{widest}' is known too loosely: roll out more queries"
     if alike:
         advice = "all rollouts returned the same, so that nothing was measured"
@@ -228,7 +229,7 @@ def _rollout_row(data: TaskSelection, deltas: Mapping[str, StoredCell]) -> dict[
     }
     row["queries"] = cell({NO_SEED: float(max(delta["queries"] for delta in deltas.values()))})
     if data.rollouts is not None:
-        row["alike"] = cell({NO_SEED: data.rollouts.alike})
+        row["alike"] = cell({NO_SEED: data.rollouts.share_same})
         row["random_return"] = cell({NO_SEED: float(data.rollouts.random_returns.mean())})
     return row
 

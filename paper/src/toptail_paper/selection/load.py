@@ -25,7 +25,6 @@ from toptail.pools.columns import group_seeds
 from toptail.stats.best_of_k import Floats
 from toptail_paper.selection.files import REFERENCE, SelectionFolder, check_shape, read_declared
 from toptail_paper.selection.measure import JudgedPools
-from toptail_paper.selection.planned_rollouts import PlannedRollouts
 from toptail_paper.selection.pools import CandidatePools
 from toptail_paper.selection.rollout_data import RolloutAudit, pools_sha256, selector_picks
 from toptail_paper.study.naming import task_title
@@ -65,8 +64,6 @@ class TaskSelection:
     """What the simulator says of each selector's pick, if rollouts were made."""
     rollouts: RolloutAudit | None
     """Returns of picks and random candidates, if the rollouts were made here."""
-    planned: PlannedRollouts | None
-    """Returns of planned candidates, if there are such."""
     deployment: Mapping[str, Any]
     """``deployment/NAME.json`` by name."""
     norms: Mapping[str, NDArray[np.float32]]
@@ -161,7 +158,6 @@ def read_selection(folder: str | Path) -> TaskSelection:
         values=values,
         picks=_picks(files.path / "picks.parquet", rollouts),
         rollouts=rollouts,
-        planned=_planned(files.planned, rolled_out),
         deployment={
             path.stem: read_json(path) for path in entries(files.path, "deployment/*.json")
         },
@@ -187,12 +183,6 @@ def _rollouts(
                 "put back the scores that were rolled out, or make the rollouts again."
             )
     return audit
-
-
-def _planned(path: Path, made_from: Mapping[str, str]) -> PlannedRollouts | None:
-    if not path.is_file():
-        return None
-    return PlannedRollouts.of(Stored.read(path, made_from), path)
 
 
 def _picks(path: Path, rollouts: RolloutAudit | None) -> JudgedPicks | None:

@@ -80,8 +80,8 @@ class RolloutAudit:
         return Stored(header, {**arrays, "selectors": np.array(self.selectors)})
 
     @property
-    def alike(self) -> float:
-        """Share of the queries in which every rollout returned the same, whatever was done."""
+    def share_same(self) -> float:
+        """Share of the queries in which every rollout had the same return."""
         returns = np.concatenate([self.returns, self.random_returns], axis=1)
         flat = returns.reshape(len(returns), -1)
         return float((flat == flat[:, :1]).all(axis=1).mean())
@@ -147,7 +147,7 @@ def power(audit: RolloutAudit, e_min: float, resamples: int = 10_000) -> dict[st
     known = bool(widths) and all(width is not None for width in widths)
     largest = max(widths) if known else None
     return {
-        "admitted": largest is not None and largest < e_min and audit.alike < 1,
+        "admitted": largest is not None and largest < e_min and audit.share_same < 1,
         "e_min": e_min,
         "largest_half_width": largest,
         "queries": len(audit.query),
@@ -208,7 +208,6 @@ TRAINING_SEED = 42
 """The training seed whose actor is trained and whose critic is followed."""
 
 ORDER, RANDOM_MEMBERS, NOISE = "order of queries", "random candidates", "continuation"
-PLAN = "planned candidates"
 """What a stream of random numbers is for."""
 
 

@@ -1,17 +1,14 @@
-"""The stages of a study in their order, with what a user brings in place of any of them."""
+"""The stages of a study in their order, with the scorers and candidates that a user gives."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from toptail.errors import InputError, option
-from toptail.io.arrays import one_of, read_arrays
-from toptail.io.files import sha256
 from toptail.lab.critics.registry import MAIN, names
 from toptail.lab.judges.point import is_point_maze
 from toptail.lab.judges.reference import REFERENCE_CRITIC
@@ -26,15 +23,14 @@ from toptail.lab.training.runs import RECORD, Run, run_folder
 from toptail.lab.training.session import TrainingJob, Watch
 from toptail.report.text import join
 from toptail_paper.selection.config import IDEALS_STAGE, STAGES, SelectionConfig
-from toptail_paper.selection.files import REFERENCE, SIMULATED
+from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.pools import CandidatePools, file_proposal
 from toptail_paper.selection.rollout_data import RESERVED, TRAINING_SEED
 from toptail_paper.selection.stages import (
     Selection,
-    add_values,
     critic_scorers,
+    judge_by_maze,
     judge_reference,
-    judge_ways,
     make_pools,
     make_queries,
     runs_in_training,
@@ -49,7 +45,7 @@ from toptail_paper.study.results import note
 from toptail_paper.study.training import TrainingSettings, train_missing
 
 if TYPE_CHECKING:
-    from toptail_paper.selection.rollouts import RolloutStage, UserEnvironment
+    from toptail_paper.selection.rollouts import RolloutStage
 
 
 def train_selection(
@@ -83,13 +79,7 @@ def selection_jobs(
         yield TrainingJob(model, (config.pools.policy_seed,), runs)
 
 
-_JUDGE = re.compile(r"[A-Za-z0-9_-]+")
-_WHERE_SIMULATED = (
-    "of OGBench's tasks they are made in mazes alone, without teleports, and of others in the "
-    "environment that {env} names."
-)
-_TAKEN = ("rollouts", "split_half", SIMULATED)
-"""Rows of the table of judges, and files, that no judge of every candidate may take."""
+_MAZES: Final = "they are made in OGBench's mazes without teleports alone."
 
 
 @dataclass(frozen=True)
@@ -101,13 +91,11 @@ class Stages:
     dataset: Dataset
     """Both splits of the task's data."""
     inputs: UserInputs = field(default_factory=UserInputs)
-    """What the user gives."""
+    """Candidates and scorers of the user's own."""
     deployed: tuple[str, ...] = ()
     """Critics whose deployment is checked; the paper's four that are trained where empty."""
     deployment: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Settings of actors and episodes that are not the task's own: ``{"actor": {"steps": 9}}``."""
-    planned: int | None = None
-    """Roll out at most so many planned candidates, in place of picks and random candidates."""
 
     def run(self, stages: Sequence[str] = STAGES) -> list[str]:
         """Make the stages that are asked for; returns sentences about those that were left out.
@@ -119,7 +107,7 @@ class Stages:
             "queries": self._queries,
             "pools": self._pools,
             "reference": self._reference,
-            **{judge: partial(self._ways, judge) for judge in POINT_JUDGES},
+            **{judge: partial(self._judge_by_maze, judge) for judge in POINT_JUDGES},
             "scores": self._scores,
             IDEALS_STAGE: self._ideals,
             "rollouts": self._rollouts,
@@ -131,10 +119,7 @@ class Stages:
                 f"There is no stage '{unknown[0]}': they are {', '.join(steps)} and tables."
             )
         keep_compiled()  # so that rollouts which a later process adds have the same bits
-        _ = self.user_scorers, self.environment, self.queries  # wrong input is refused at once
-        for text in self.inputs.judges:
-            name, values, origin = read_judge(text)
-            add_values(self.study, self.queries, self.pools, name, values, origin)
+        _ = self.user_scorers, self.queries  # wrong input is refused at once
         left_out = [step() for name, step in steps.items() if name in stages]
         return [sentence for sentence in left_out if sentence]
 
@@ -157,35 +142,16 @@ class Stages:
 
     @property
     def simulated(self) -> bool:
-        """Whether there is an environment: the user's, or a maze of OGBench's."""
+        """Whether the task is a maze in which candidates can be rolled out."""
         task = self.study.config.task
-        maze = task in OGBENCH_NAMES and parse_name(task).has_batches
-        return maze or self.inputs.env is not None
-
-    @cached_property
-    def environment(self) -> UserEnvironment | None:
-        if self.inputs.env is None:
-            return None
-        from toptail.lab.check.closed_loop import task_environment
-        from toptail_paper.selection.rollouts import UserEnvironment
-
-        world = task_environment(self.inputs.env, self.dataset, goals=True)
-        if not world.goals:
-            raise InputError(
-                f"{option('env', self.inputs.env)} does not say when a goal is reached, and this "
-                "study is about goals: give it a method reached(goal), or use 'toptail check', "
-                "which looks at returns, too."
-            )
-        return UserEnvironment(world, self.dataset.train)
+        return task in OGBENCH_NAMES and parse_name(task).has_batches
 
     @cached_property
     def rollouts(self) -> RolloutStage:
         """The rollouts of what the stored scores pick."""
         from toptail_paper.selection.rollouts import RolloutStage
 
-        return RolloutStage(
-            self.study, self.queries, self.pools, self.dataset.val, self.environment
-        )
+        return RolloutStage(self.study, self.queries, self.pools, self.dataset.val)
 
     def _queries(self) -> str:
         _ = self.queries
@@ -199,24 +165,19 @@ class Stages:
         path = self.study.folder.values(REFERENCE)
         seeds = self.study.config.reference.seeds
         complete = all(self._trained((REFERENCE_CRITIC,), (seed,)) for seed in seeds)
-        others = set(self.study.folder.judges()) - {SIMULATED}
-        another = others or is_point_maze(self.study.config.task)
-        if complete or path.is_file() or not (another or self.environment):
+        another = self.study.folder.judges() or is_point_maze(self.study.config.task)
+        if complete or path.is_file() or not another:
             judge_reference(self.study, self.queries, self.pools)
             return ""
-        left = (
+        return (
             "No reference ensemble: it needs trained runs of "
-            f"{REFERENCE_CRITIC} with the seeds {join(seeds)}, and "
+            f"{REFERENCE_CRITIC} with the seeds {join(seeds)}, and another judge is there."
         )
-        if another or self.environment is None:
-            return f"{left}another judge is there."
-        self.rollouts.value_every_candidate()
-        return f"{left}the environment values every candidate instead."
 
-    def _ways(self, judge: str) -> str:
+    def _judge_by_maze(self, judge: str) -> str:
         if not is_point_maze(self.study.config.task):
             return f"No {judge} judge: it knows PointMaze alone, without teleports."
-        judge_ways(self.study, self.queries, self.pools, POINT_JUDGES[judge])
+        judge_by_maze(self.study, self.queries, self.pools, POINT_JUDGES[judge])
         return ""
 
     def _scores(self) -> str:
@@ -262,26 +223,21 @@ class Stages:
 
     def _rollouts(self) -> str:
         if not self.simulated:
-            return f"No rollouts: {_WHERE_SIMULATED.format(env=option('env'))}"
-        folder = self.study.folder
-        file = folder.rollouts if self.planned is None else folder.planned
-        if self.study.runs is None and self.environment is None and not file.is_file():
-            return "No rollouts: they need trained runs with the behaviour model that goes on."
-        if self.planned is None:
-            self.rollouts.audit()
-        else:
-            self.rollouts.planned(self.planned)
+            return f"No rollouts: {_MAZES}"
+        if self.study.runs is None and not self.study.folder.rollouts.is_file():
+            return "No rollouts: they need the trained behaviour model, the continuation policy."
+        self.rollouts.audit()
         return ""
 
     def roll_out(self, part: int, parts: int) -> None:
         """One of so many parts of the rollouts, once everything before them is stored."""
-        if self.simulated and (self.study.runs is not None or self.environment is not None):
+        if self.simulated and self.study.runs is not None:
             keep_compiled()
             self.rollouts.part(part, parts)
 
     def _deployment(self) -> str:
         if not self.simulated:
-            return f"No deployment checks: {_WHERE_SIMULATED.format(env=option('env'))}"
+            return f"No deployment checks: {_MAZES}"
         study, seeds = self.study, (TRAINING_SEED,)
         critics = list(self.deployed) or self._trained(MAIN, seeds)
         if study.runs is None or not critics:
@@ -291,28 +247,5 @@ class Stages:
         config = DeploymentConfig.for_task(study.config.task).resized(self.deployment)
         note(study.folder.path, deployment=config.size)
         where = study.config.task, study.runs, study.folder.path / "deployment", self.dataset
-        world = None if self.environment is None else self.environment.world
-        queries = None if world is None else self.queries
-        Deployment(*where, config, study.tick, world, queries).run(critics, seeds)
+        Deployment(*where, config, study.tick).run(critics, seeds)
         return ""
-
-
-def read_judge(text: str) -> tuple[str, Any, dict[str, Any]]:
-    """A judge's name, its values and where they come from, of ``NAME=FILE.npz``.
-
-    ``values`` are [members, Q, P, N + 1], or [Q, P, N + 1] for a judge of one member.
-    """
-    name, equals, file = text.partition("=")
-    if not equals or not name or not file:
-        raise InputError(f"{option('judge', text)}: expected NAME=FILE.npz.")
-    if not _JUDGE.fullmatch(name) or name in _TAKEN:
-        raise InputError(
-            f"{option('judge', text)}: '{name}' cannot name a judge; use letters, digits, '_' and "
-            f"'-', and not {' or '.join(_TAKEN)}, which tables use for something else."
-        )
-    path = Path(file).expanduser()
-    values = one_of(path, read_arrays(path), "values")
-    if values.dtype.kind not in "fiu":
-        raise InputError(f"{path}: 'values' must hold numbers, not {values.dtype}.")
-    stack = values[None] if values.ndim == 3 else values
-    return name, stack, {"file": path.name, "sha256": sha256(path)}

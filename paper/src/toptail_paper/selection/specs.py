@@ -98,7 +98,7 @@ _PICKED: Final[Mapping[str, str | Metric | None]] = {
     "off_over_base": Metric("Picks over candidates", 2),
     "support_score_correlation": Metric("Score and nearness to data", 2),
 }
-"""Columns about what is picked, whatever it is worth."""
+"""Columns that describe the picked candidates without a judge: their scores and support."""
 
 _REFERENCE: Final = judge_name("reference")
 

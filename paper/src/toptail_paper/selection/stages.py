@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
@@ -203,10 +202,13 @@ def judge_reference(study: Selection, queries: FrozenQueries, pools: CandidatePo
     return stored
 
 
-def judge_ways(
+def judge_by_maze(
     study: Selection, queries: FrozenQueries, pools: CandidatePools, judge: PointJudge
 ) -> Stored:
-    """Value every candidate by a judge that knows the maze's ways: float32 [1, Q, P, N + 1]."""
+    """Value every candidate by a judge that knows the maze's shortest paths.
+
+    ``values`` are float32 [1, Q, P, N + 1].
+    """
     path, gamma = study.folder.values(judge.name), study.config.rollouts.gamma
     header = study.made_from(queries, pools) | {"origin": judge.origin(gamma)}
 
@@ -327,32 +329,6 @@ def critic_scorers(study: Selection, critics: Sequence[str]) -> list[Scorer]:
             f"{option('critics')}, or name other {option('seeds')}."
         )
     return found
-
-
-def add_values(
-    study: Selection,
-    queries: FrozenQueries,
-    pools: CandidatePools,
-    judge: str,
-    values: NDArray[np.floating[Any]],
-    origin: Mapping[str, Any],
-) -> Path:
-    """Store a judge's values of every candidate.
-
-    They are [members, Q, P, N + 1]; larger is better, the last column is the logged action.
-    ``origin`` says how they were computed, as JSON.
-    """
-    path = study.folder.values(judge)
-    check_shape(path, "values", values, (-1, *pools.scored_shape))
-    stored = Stored(
-        {**study.made_from(queries, pools), "origin": dict(origin)},
-        {"values": values.astype(np.float32)},
-    )
-    if need(path, stored.header, lambda: stored).sha256 != stored.sha256:
-        raise InputError(
-            f"{path} holds other values with the same origin: move it away to store these."
-        )
-    return path
 
 
 def _require_same_data(study: Selection, origins: Sequence[Mapping[str, Any]], data: str) -> None:

@@ -24,17 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UserInputs:
-    """What a user gives in place of, or in addition to, what the stages make."""
+    """Candidates and scorers of a user's own."""
 
     pools: Path | None = None
-    """An npz file with ``actions [Q, P, N, a]`` in place of a behaviour model's candidates."""
-    judges: tuple[str, ...] = ()
-    """``NAME=FILE.npz`` with ``values [members, Q, P, N + 1]``, one more judge each."""
+    """An npz file with ``actions [Q, P, N, a]`` in place of the behaviour model's candidates."""
     scorers: tuple[str, ...] = ()
-    """``[NAME=]FILE.py:FUNCTION``, one more scorer each."""
-    env: str | None = None
-    """``FILE.py:make``, ``gymnasium:ID`` or ``ogbench:NAME``: the environment of rollouts and
-    closed loops, where it is not the maze of an OGBench task."""
+    """``[NAME=]FILE.py:FUNCTION``, a scorer each, beside the trained critics."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +43,11 @@ class SelectionRequest(Request):
     stages: Sequence[str]
     """The stages to be made, without the tables."""
     inputs: UserInputs = UserInputs()
-    """What the user gives."""
+    """Candidates and scorers of the user's own."""
     deployed: tuple[str, ...] = ()
     """Critics whose deployment is checked; the trained ones of the paper's four where empty."""
     deployment: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Settings of actors and episodes that are not the task's own: ``{"actor": {"steps": 9}}``."""
-    planned: int | None = None
-    """Roll out at most so many candidates, chosen by a plan, in place of every critic's picks."""
 
 
 def make_missing(request: SelectionRequest, tick: Tick) -> list[str]:
@@ -68,8 +61,8 @@ def make_missing(request: SelectionRequest, tick: Tick) -> list[str]:
         run.recording(asdict(config), list(config.seeds), request.command),
     ):
         study = Selection.at(request.folder.parent, config, request.runs, tick)
-        how = request.deployed, request.deployment, request.planned
-        return Stages(study, request.dataset, request.inputs, *how).run(request.stages)
+        how = request.inputs, request.deployed, request.deployment
+        return Stages(study, request.dataset, *how).run(request.stages)
 
 
 @contextmanager

@@ -33,7 +33,6 @@ from toptail_paper.selection.judge_tables import (
     rollout_draws,
 )
 from toptail_paper.selection.load import TaskSelection, read_selection
-from toptail_paper.selection.planned_rollouts import audit_planned
 from toptail_paper.selection.pools import CandidatePools
 from toptail_paper.selection.rollout_data import RANDOM
 from toptail_paper.selection.tables import (
@@ -54,8 +53,6 @@ AUDIT = "audit"
 """Folder of the audit under the first judge; the others are in ``audit_JUDGE``."""
 ROLLOUTS = "audit_rollouts"
 """Folder of the audit of the simulator's picks."""
-PLANNED = "audit_planned"
-"""Folder of the audit by planned rollouts."""
 PICKS_RESAMPLES = 20_000
 """Resamples of the rollouts' audit, at least; there are few queries and many selectors."""
 
@@ -99,7 +96,7 @@ def _labels(data: TaskSelection) -> dict[str, NDArray[Any]]:
     }
 
 
-KEPT = (*MAIN[:3], *IDEALS, *TRIVIAL)
+STORED_SCORERS = (*MAIN[:3], *IDEALS, *TRIVIAL)
 """Scorers of which stored results keep the scores."""
 
 
@@ -107,7 +104,7 @@ PART_BYTES = 4_000_000
 """Bytes of the numbers of one stored part before compression: no stored file is above 5 MB."""
 
 
-def write_scored_pools(folder: str | Path, scorers: Collection[str] = KEPT) -> Path:
+def write_scored_pools(folder: str | Path, scorers: Collection[str] = STORED_SCORERS) -> Path:
     """Write ``scored_pools/``: scores, all values, support and actions in 16-bit floats.
 
     What stored results keep of the stages' files, so that judges and scores that need no training
@@ -179,7 +176,7 @@ def write_audits(data: TaskSelection, resamples: int = 10_000) -> dict[str, dict
     """Write the audit of every judge into the task's folder; return those written, by judge.
 
     The first judge's report is ``audit/``, another's ``audit_JUDGE/``, and that of the simulator's
-    picks ``audit_rollouts/``, that of its planned rollouts ``audit_planned/``.
+    picks ``audit_rollouts/``.
     """
     results: dict[str, dict[str, Any]] = {}
     for judge in data.judges if data.scores else []:
@@ -195,9 +192,6 @@ def write_audits(data: TaskSelection, resamples: int = 10_000) -> dict[str, dict
             command=f"toptail-paper study selection --task {data.task}",
         )
         write_report(results["rollouts"], data.folder / ROLLOUTS)
-    if data.planned is not None:
-        results["planned"] = audit_planned(data, data.planned, resamples)
-        write_report(results["planned"], data.folder / PLANNED)
     return results
 
 

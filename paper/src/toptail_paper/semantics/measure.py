@@ -136,7 +136,7 @@ class ColumnJob:
 
 
 MeasureEach: TypeAlias = Callable[[Sequence[ColumnJob], str], list[Estimates]]
-"""`measure_each`, with what a call says about keeping, telling and processes."""
+"""`measure_each` of one call, which has fixed the folder, the progress and the processes."""
 
 
 def measure_each(

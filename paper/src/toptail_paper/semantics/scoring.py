@@ -110,7 +110,7 @@ class _Task:
         if scorers:
             draws = self._draws()
             proposals = self._proposals(draws, runs) if self.task.navigation else None
-            self._ways(draws)
+            self._judge_by_maze(draws)
             self._score_columns(scorers, draws, proposals)
         if sweep:
             self._score_columns(sweep, self._draws(SWEEP), None, SWEEP)
@@ -200,8 +200,8 @@ class _Task:
 
         return need(path, wanted, proposed, stale="remake")
 
-    def _ways(self, draws: Stored) -> None:
-        """Value the triples by the judges of shortest ways, on tasks that have them."""
+    def _judge_by_maze(self, draws: Stored) -> None:
+        """Value the triples by the judges that know the maze's shortest paths, on PointMaze."""
         if is_point_maze(self.task.name) and find_spec("mujoco") is not None:
             for judge in (EXACT, EUCLIDEAN):
                 self._judge(POINT_JUDGES[judge], draws)
@@ -224,10 +224,10 @@ class _Task:
     ) -> None:
         self._say(f"scoring {scorer.column}")
         self.folder.asked += 1
-        shown = _Shown(self.task.split(draws.header["split"]), draws, proposals)
+        rows = _ScoredRows(self.task.split(draws.header["split"]), draws, proposals)
         origin = dict(scorer.origin)
         if scorer.opaque:
-            answers = hashlib.sha256(shown.triples(scorer.score).tobytes())
+            answers = hashlib.sha256(rows.triples(scorer.score).tobytes())
             origin["scores_sha256"] = answers.hexdigest()
         header = {
             "column": scorer.column,
@@ -239,13 +239,13 @@ class _Task:
 
         def scored() -> Stored:
             self.folder.made += 1
-            return Stored(header, dict(shown.scored(scorer)))
+            return Stored(header, dict(rows.scored(scorer)))
 
         need(home / f"{scorer.column}.npz", header, scored, stale="remake")
 
 
-class _Shown:
-    """What a scorer is shown, and its answers."""
+class _ScoredRows:
+    """The rows of a split that a scorer is given, and the scores that it returns."""
 
     def __init__(self, split: Trajectories, draws: Stored, proposals: Stored | None) -> None:
         self.split, self.draws, self.proposals = split, draws, proposals

@@ -218,10 +218,10 @@ class PointIdeals:
         """The chain that collected the data."""
         recipe = published_recipe(parse_name(self.task))
         assert recipe is not None  # known of every PointMaze
-        return Behaviour(self._ways.maze, recipe.noise, recipe.rows, self.spacing)
+        return Behaviour(self._point_steps.maze, recipe.noise, recipe.rows, self.spacing)
 
     @cached_property
-    def _ways(self) -> PointSteps:
+    def _point_steps(self) -> PointSteps:
         return PointSteps.of(self.task)
 
     @cached_property
@@ -251,7 +251,7 @@ class PointIdeals:
     def q_star(self, states: Rows, actions: Rows, goals: Rows) -> Points:
         """The optimal value of rows ``[n, 2]``: ``[n]``."""
         after = self._after(states, actions)
-        return discounted(1 + self._ways.steps(after, goals), self.gamma)
+        return discounted(1 + self._point_steps.steps(after, goals), self.gamma)
 
     def q_behaviour(self, states: Rows, actions: Rows, goals: Rows) -> Points:
         """The value of the behaviour's policy."""

@@ -73,7 +73,7 @@ class Texts:
     """The words of a page that are the study's own."""
 
     title: str
-    """Of the browser's window."""
+    """Title of the browser's window."""
     brand: str
     """The line above the heading."""
     heading: str

@@ -49,7 +49,7 @@ def note_critics(folder: Path, task: str, origins: Iterable[Mapping[str, Any]]) 
 
 
 def _note_of_task(folder: Path, task: str, name: str, content: Mapping[str, Any]) -> None:
-    """Add to what is known of a task; what is known of other tasks stays."""
+    """Add an entry of one task to ``scale.json``; entries of other tasks stay."""
     tasks = read_scale(folder).get("tasks", {})
     entry = tasks.get(task, {})
     added = {**entry, name: {**entry.get(name, {}), **content}}

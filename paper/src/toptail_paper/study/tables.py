@@ -78,7 +78,7 @@ class Metric:
     """One column of a shown table."""
 
     heading: str
-    """What stands above it; ``{name}`` is what the metric's own ``{name}`` stands for."""
+    """The column's heading; ``{name}`` in it is replaced by what matched ``{name}`` in the key."""
     decimals: int | None = None
     """Digits after the point; the table's unless given."""
     percent: bool = False

@@ -66,7 +66,7 @@ class Candidates:
         return "fewest falls, then return, among those with at least 80 % of the best return"
 
     def add(self, candidate: Candidate) -> None:
-        """Take one more, and let go of what the rule no longer asks for."""
+        """Add a walker, and keep the three best by the rule and the one with the best return."""
         everyone = [*self.kept, candidate]
         order = ranking([c.numbers for c in everyone], self.by_success)
         highest = max(range(len(everyone)), key=lambda i: everyone[i].numbers["return"])

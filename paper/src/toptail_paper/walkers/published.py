@@ -1,6 +1,6 @@
 """Walkers by OGBench's published recipe: plain SAC at its sizes, batch and number of steps.
 
-python -m toptail_paper.walkers.published ant DIR
+    toptail-paper train-walker ant --recipe published --out DIR
 
 The shipped walkers are trained by a faster learner and walk faster than OGBench's own did
 (docs/experts.md). Data depends on who collected it, so this trains a walker as the published data's
@@ -15,9 +15,8 @@ belong to a vector step do not see that step yet. Nothing else is known to diffe
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from time import monotonic
@@ -369,8 +368,8 @@ def _stepped(episodes: RunningEpisodes, actions: np.ndarray) -> ReplayRows:
     seen = body.observation_size
     after, features = outcome[:, :seen], outcome[:, seen : seen + 3]
     ended, cut = outcome[:, -2], outcome[:, -1]
-    goes_on = (ended + cut == 0)[:, None]
-    following = np.where(goes_on, episodes.observations, after)
+    running = (ended + cut == 0)[:, None]
+    following = np.where(running, episodes.observations, after)
     rewards = np.asarray(body.reward(features, before[:, -2:]), np.float32)
     return ReplayRows(
         *map(jnp.asarray, (before, actions, rewards, 1.0 - ended, following.astype(np.float32)))
@@ -398,28 +397,3 @@ def _load(
         done, seconds = int(file["done"]), float(file["seconds"])
     state, replay = jax.tree.unflatten(structure, found)
     return state._replace(key=jax.random.wrap_key_data(state.key)), replay, done, seconds
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Train, and print the acceptance numbers as JSON."""
-    usage = (
-        "usage: python -m toptail_paper.walkers.published ant|antball DIR [--seed N] [--steps N]"
-    )
-    options = dict(zip(arguments[2::2], arguments[3::2], strict=False))
-    if len(arguments) < 2 or len(arguments) % 2 or not options.keys() <= {"--seed", "--steps"}:
-        raise InputError(usage)
-    recipe = RECIPES.get(arguments[0])
-    if recipe and "--steps" in options:
-        recipe = replace(recipe, steps=int(options["--steps"]))
-
-    def tell(line: str) -> None:
-        sys.stderr.write(line + "\n")
-        sys.stderr.flush()
-
-    seed = int(options.get("--seed", 0))
-    record = train_published(arguments[0], Path(arguments[1]), seed, recipe, tell=tell)
-    sys.stdout.write(json.dumps({**record["acceptance"], "seconds": record["seconds"]}) + "\n")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -47,7 +47,7 @@ Watch = Callable[[Numbers], None]
 LINE_SECONDS = 15.0
 """Between two points of the learning curve; each leaves a candidate."""
 CHECKPOINT_SECONDS = 60.0
-"""Between two checkpoints."""
+"""Seconds between two checkpoints."""
 _REFILL = 200
 """Vector steps that fill the replay before the first update after a resumption."""
 

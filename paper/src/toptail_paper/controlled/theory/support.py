@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial import cKDTree
 
 FloatArray = NDArray[np.float64]
 
@@ -77,10 +76,6 @@ class StateActions:
     actions: FloatArray
     """Actions, one row per sample."""
 
-    def joined(self) -> FloatArray:
-        """Return the points (s, a) as rows [n, s + a]."""
-        return np.concatenate([self.states, self.actions], axis=-1)
-
 
 def off_support_nonidentifiability(
     score: TripleMap,
@@ -137,17 +132,6 @@ class BadRegion:
             return np.asarray(distance == 0.0, dtype=float)
         bump: FloatArray = np.maximum(0.0, 1.0 - distance / (0.5 * self.separation))
         return bump
-
-
-def region_of_samples(support: StateActions, bad: StateActions) -> BadRegion:
-    """Take the finite set of the samples `bad` as B, separated from the samples `support`."""
-    tree = cKDTree(bad.joined())
-
-    def distance(states: FloatArray, actions: FloatArray) -> FloatArray:
-        nearest, _ = tree.query(StateActions(states, actions).joined())
-        return np.asarray(nearest, dtype=float)
-
-    return BadRegion(distance, float(distance(support.states, support.actions).min()))
 
 
 def region_outside_disk(radius: float, gap: float) -> BadRegion:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, TypeAlias
@@ -10,15 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
 from toptail.lab.environments.ogbench import MazeEnvironments
 from toptail.lab.environments.rollout import BatchMaker, RolloutRules, RolloutStarts, roll_out
-from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.simulator import make_env, package_randomness
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.stats import wilson
 from toptail_paper.selection.deployment.config import EpisodeConfig
-from toptail_paper.selection.rollout_data import audited_queries
 
 Act: TypeAlias = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """Observations [n, o] of all episodes at one step, to actions [n, a]; called once per step."""
@@ -36,7 +33,7 @@ class Episodes:
     starts: RolloutStarts
     """State and goal of each episode, as the simulation has them."""
     goal: NDArray[Any]
-    """[n] number of the evaluation goal, from 1, or the distance group of recorded goals."""
+    """[n] number of the evaluation goal, from 1."""
     limit: int
     """Steps after which an episode has failed."""
 
@@ -56,12 +53,6 @@ class Episodes:
             self.starts.trajectories, self.starts.rows[at], self.starts.goals[at]
         )
         return Episodes(self.make, starts, self.goal[at], self.limit)
-
-    def parts(self, times: int) -> Iterator[IntArray]:
-        """Numbers of episodes, as many at once as there are simulations for ``times`` of each."""
-        room = self.make(times * len(self)).size // times
-        for first in range(0, len(self), max(1, room)):
-            yield np.arange(first, min(first + max(1, room), len(self)))
 
 
 def evaluation_episodes(environment: str, config: EpisodeConfig) -> Episodes:
@@ -92,19 +83,6 @@ def evaluation_episodes(environment: str, config: EpisodeConfig) -> Episodes:
     return Episodes(cache(partial(MazeEnvironments, environment)), starts, goal, limit)
 
 
-def recorded_episodes(
-    make: BatchMaker, val: Trajectories, queries: FrozenQueries, config: EpisodeConfig
-) -> Episodes:
-    """Episodes of an environment without evaluation goals: from recorded states to recorded goals.
-
-    ``per_goal`` queries of each distance group, in the order in which rollouts take them.
-    """
-    at = audited_queries(queries, config.per_goal)
-    starts = RolloutStarts(val, queries.rows[at], queries.goals[at])
-    limit = RolloutRules().horizon if config.limit is None else config.limit
-    return Episodes(make, starts, queries.group[at], limit)
-
-
 def reset_seed(seed: int, goal: int, episode: int) -> np.random.SeedSequence:
     """What the reset of one episode draws from."""
     return np.random.SeedSequence([seed, goal, episode])
@@ -113,17 +91,14 @@ def reset_seed(seed: int, goal: int, episode: int) -> np.random.SeedSequence:
 def follow(episodes: Episodes, act: Act, tick: Share | None = None) -> IntArray:
     """Step all episodes with one policy until the last has reached its goal or the limit.
 
-    All of them are stepped together: there must be as many simulations. An episode that has reached
-    its goal is still given actions, which are not taken.
+    All of them are stepped together. An episode that has reached its goal is still given actions,
+    which are not taken.
 
     Returns
     -------
     [n] the step, from 1, after which the goal was first reached; 0 where it never was.
     """
-    slots, there = len(episodes), episodes.make(len(episodes)).size
-    if there < slots:
-        raise InputError(f"{slots} episodes cannot be stepped together in {there} simulations.")
-    every = np.zeros((slots, episodes.goals.shape[1]), np.float32)
+    every = np.zeros((len(episodes), episodes.goals.shape[1]), np.float32)
 
     def policy(walks: IntArray, taken: IntArray, seen: NDArray[np.float32]) -> NDArray[np.float32]:
         every[walks] = seen
@@ -132,35 +107,7 @@ def follow(episodes: Episodes, act: Act, tick: Share | None = None) -> IntArray:
         return act(every)[walks]
 
     rules = RolloutRules(episodes.limit)
-    return roll_out(episodes.make, episodes.starts, policy, rules, slots=slots).reached
-
-
-def follow_in_parts(
-    episodes: Episodes,
-    acting: Callable[[IntArray], Act],
-    times: int = 1,
-    tick: Share | None = None,
-) -> IntArray:
-    """`follow` as many episodes at once as can be simulated, each ``times`` times.
-
-    ``acting`` makes the policy of some episodes by their numbers; its rows are all of them, then
-    all of them again.
-
-    Returns
-    -------
-    [times, n] as `follow`.
-    """
-    found = []
-    for numbers in episodes.parts(times):
-        part = episodes.take(np.tile(numbers, times))
-        done = partial(_told, tick, numbers[0] / len(episodes), len(numbers) / len(episodes))
-        found.append(follow(part, acting(numbers), done).reshape(times, -1))
-    return np.concatenate(found, axis=1)
-
-
-def _told(tick: Share | None, before: float, own: float, share: float) -> None:
-    if tick is not None:
-        tick(min(1.0, before + own * share))
+    return roll_out(episodes.make, episodes.starts, policy, rules, slots=len(episodes)).reached
 
 
 def success(goal: NDArray[Any], reached: IntArray, limit: int) -> dict[str, Any]:

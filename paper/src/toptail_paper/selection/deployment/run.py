@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.io.files import sha256
 from toptail.io.json_files import read_json, write_json
-from toptail.lab.check.closed_loop import TaskEnvironment
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.critics.registry import MAIN
 from toptail.lab.proposals.diffusion import DiffusionPolicy, load_policy
@@ -34,8 +33,7 @@ from toptail_paper.selection.deployment.episodes import (
     Act,
     Episodes,
     evaluation_episodes,
-    follow_in_parts,
-    recorded_episodes,
+    follow,
     success,
 )
 from toptail_paper.selection.deployment.search import EXACT, search_episodes
@@ -132,19 +130,14 @@ def spread_of(scores: NDArray[Any]) -> Spread:
 
 
 def score_spread(
-    config: SpreadConfig,
-    critic: TrainedCritic,
-    val: Trajectories,
-    drawn: QueryConfig | None = None,
+    config: SpreadConfig, critic: TrainedCritic, val: Trajectories
 ) -> dict[str, dict[str, Any]]:
     """Median and quartiles of both spreads over states, for all of them and by distance group.
 
     A spread can be large because the score passes through 0 there; the median over states does
-    not depend on how large. ``drawn`` has the bounds of the distance groups, where they are not the
-    usual ones.
+    not depend on how large.
     """
-    groups = replace(drawn or QueryConfig(), per_group=config.per_group, seed=config.seed)
-    queries = freeze_queries(val, groups)
+    queries = freeze_queries(val, QueryConfig(per_group=config.per_group, seed=config.seed))
     rng = np.random.default_rng([config.seed, 1])
     actions = rng.uniform(-1, 1, (config.actions, queries.actions.shape[1])).astype(np.float32)
     spread = spread_of(_scores(critic, queries, actions))
@@ -184,7 +177,7 @@ class Deployment:
     """
 
     task: str
-    """Name of the data set, of a maze unless there is a ``world``."""
+    """Name of the data set, of a maze."""
     runs: Path
     """Where ``TASK/CRITIC/seed-N`` and ``TASK/diffusion/seed-N`` were trained."""
     folder: Path
@@ -195,10 +188,6 @@ class Deployment:
     """All settings."""
     tick: Tick = no_tick
     """Called with what is being done (``actor raw@42``) and its share."""
-    world: TaskEnvironment | None = None
-    """An environment with goals in place of the maze."""
-    queries: FrozenQueries | None = None
-    """With a ``world``: the frozen queries of the validation split, where its episodes start."""
 
     def run(self, critics: Sequence[str] = MAIN, seeds: Sequence[int] = (42,)) -> None:
         """Make the checks of critics, or of their readouts as ``two_head_joint.f_cos``.
@@ -216,11 +205,8 @@ class Deployment:
 
     @cached_property
     def episodes(self) -> Episodes:
-        """The evaluation goals of the maze, or recorded goals of the world."""
-        if self.world is None or self.world.make is None or self.queries is None:
-            return evaluation_episodes(parse_name(self.task).environment, self.config.episodes)
-        given = self.dataset.val, self.queries, self.config.episodes
-        return recorded_episodes(self.world.make, *given)
+        """Episodes to the evaluation goals of the maze."""
+        return evaluation_episodes(parse_name(self.task).environment, self.config.episodes)
 
     @cached_property
     def _rows(self) -> OfflineData:
@@ -240,8 +226,7 @@ class Deployment:
         if not results.has(critic):
             tick = self._part("spread", critic)
             tick(0.0)
-            drawn = None if self.queries is None else self.queries.config
-            found = score_spread(self.config.spread, critic.trained, self.dataset.val, drawn)
+            found = score_spread(self.config.spread, critic.trained, self.dataset.val)
             results.add(critic, {"spread": found})
             tick(1.0)
 
@@ -263,10 +248,7 @@ class Deployment:
         path = self.folder / "actors" / critic.name / f"seed-{critic.seed}.safetensors"
         save_params(path, trained.params)
         walk = self._part("episodes of the actor", critic)
-        goals = self.episodes.goals
-        (reached,) = follow_in_parts(
-            self.episodes, lambda at: acting(trained, goals[at]), tick=walk
-        )
+        reached = follow(self.episodes, acting(trained, self.episodes.goals), walk)
         counted = success(self.episodes.goal, reached, self.episodes.limit)
         entry = {"actor_sha256": sha256(path), "training": trained.info, **counted}
         weight = {"alpha": own.alpha} if config.alphas else {}
@@ -295,7 +277,6 @@ class Deployment:
             "format": f"toptail-deployment-{name}-1",
             "task": self.task,
             "data_sha256": self.dataset.train.sha256,
-            **({} if self.world is None else self.world.origin),
             **settings,
         }
         return ResultFile(self.folder / f"{name}.json", header)

@@ -13,14 +13,8 @@ from numpy.typing import NDArray
 from toptail.lab.critics.base import TARGET, Critic, Params, TrainedCritic, in_blocks
 from toptail.lab.proposals.denoiser import Diffusion, denoise, row_keys, sampling_path
 from toptail.lab.proposals.diffusion import DiffusionPolicy
-from toptail.lab.tasks.trajectories import IntArray
 from toptail_paper.selection.deployment.config import SearchConfig
-from toptail_paper.selection.deployment.episodes import (
-    Episodes,
-    Share,
-    follow_in_parts,
-    success,
-)
+from toptail_paper.selection.deployment.episodes import Episodes, Share, follow, success
 
 EXACT = "highest"
 """Precision of the products when candidates are scored.
@@ -42,11 +36,9 @@ def search_episodes(
     All draws depend on the episode and the step alone: episodes of different K, or of different
     critics, that have not parted yet meet the same behaviour sample and the same candidates.
     """
-
-    def chooser(numbers: IntArray) -> Chooser:
-        return Chooser(config, critic, policy, episodes.goals[numbers], numbers)
-
-    reached = follow_in_parts(episodes, chooser, len(config.ks), tick)
+    chooser = Chooser(config, critic, policy, episodes.goals)
+    every = episodes.take(np.tile(np.arange(len(episodes)), len(config.ks)))
+    reached = follow(every, chooser, tick).reshape(len(config.ks), -1)
     return {
         str(k): success(episodes.goal, own, episodes.limit)
         for k, own in zip(config.ks, reached, strict=True)
@@ -65,14 +57,12 @@ class Chooser:
         critic: TrainedCritic,
         policy: DiffusionPolicy,
         goals: NDArray[np.float32],
-        numbers: IntArray | None = None,
     ) -> None:
         readout = critic.readout or critic.critic.deployed
         self._fixed = (config, policy.model, policy.action_dim, critic.critic, readout)
         params = policy.model.compute_params(policy.params[TARGET])
         self._params = jax.device_put((params, critic.params))
-        own = np.arange(len(goals)) if numbers is None else numbers
-        self._goals, self._episode = jax.device_put((goals, own))
+        self._goals, self._episode = jax.device_put((goals, np.arange(len(goals))))
         self._step = jnp.int32(0)
 
     def __call__(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
