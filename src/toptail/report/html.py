@@ -121,7 +121,9 @@ def _pools_html(page: Page, audit: Audit, tables: Mapping[str, Table]) -> str:
                 "Best-of-K draws K candidates for a query and keeps the one with the top score. "
                 "Does that help, up to which K, and how much of what was possible does it get?"
             ],
-            measured=[*page.measured, change_sentence(audit)],
+            answers=_only(audit),
+            values=change_sentence(audit),
+            says_safe=True,
             exceptions=exception_sentences(audit),
             method_lead="Curves are exact expectations over all subsets of K candidates of a pool, "
             "with ties averaged. Shares of the headroom and verdicts come from one set of draws of "
@@ -141,6 +143,14 @@ def _pools_html(page: Page, audit: Audit, tables: Mapping[str, Table]) -> str:
         tail=percent((1 - audit["thresholds"]["level"]) / 2),
         tally=tally(audit),
     )
+
+
+def _only(audit: Audit) -> list[tuple[str, str]]:
+    """The verdict on a scorer that is alone; those of several are counted."""
+    verdicts = [scorer["verdict"] for scorer in audit["scorers"].values()]
+    if len(verdicts) > 1:
+        return []
+    return [(v["status"], f"{headline(v, audit['k'][-1])}.") for v in verdicts]
 
 
 def _card(audit: Audit, rank: int, name: str) -> dict[str, Any]:
@@ -202,7 +212,7 @@ def _chart_data(audit: Audit) -> dict[str, Any]:
         data: dict[str, Any] = {"comparisons": pairs}
     else:
         whole = ("k", "random", "oracle", "oracle_low", "oracle_high")
-        data = {part: audit[part] for part in whole}
+        data = {part: audit[part] for part in whole} | {"judge": short(audit["value"], 40)}
         for part in ("delta", "rho"):
             data |= {part: (loss := audit["thresholds"][part]), f"{part}_text": exact_percent(loss)}
         data["scorers"] = [_scorer_data(audit, *at) for at in enumerate(ranked(audit))]

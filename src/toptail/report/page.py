@@ -77,6 +77,8 @@ class Chart:
     caption: str = ""
     plain: bool = False
     """Without legend and tooltips."""
+    low: bool = False
+    """The legend stands below the plot."""
 
 
 @dataclass(frozen=True)
@@ -135,11 +137,15 @@ class Page:
     """Of the browser's window, if it is not the heading."""
     answers: Sequence[tuple[str, str]] = ()
     """Answers below the heading, each with a status to mark it (or none)."""
+    values: str = ""
+    """What search makes of a random candidate's value, in a sentence."""
+    exceptions: Sequence[str] = ()
+    """Where the answers do not hold."""
+    opening: Sequence[Section] = ()
+    """The main picture, directly below the heading."""
     lead: Sequence[str] = ()
     measured: Sequence[str] = ()
     """Sentences about the data."""
-    exceptions: Sequence[str] = ()
-    """Where the answers do not hold."""
     first: Sequence[Section] = ()
     """Sections above the warnings."""
     warnings: Sequence[str] = ()
@@ -152,6 +158,8 @@ class Page:
     """Files of ``assets`` that draw charts and sort tables."""
     data: Mapping[str, Any] | None = None
     """The numbers of the charts."""
+    says_safe: bool = False
+    """The page speaks of *safe*: a line says what that does not mean."""
 
 
 def render_page(

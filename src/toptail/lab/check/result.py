@@ -329,7 +329,8 @@ def check_html(content: Check, pictures: Sequence[Picture] = ()) -> str:
             measured=_measured(content),
             warnings=[text for entry in entries for text in entry["warnings"]],
             notes=_not_done(content),
-            first=[Section("map", pictures, _MAP)] if pictures else [],
+            opening=[Section("map", pictures, _MAP)] if pictures else [],
+            says_safe=True,
             sections=[*(Section(table.name, [Sheet(table)]) for table in tables), *behind],
             method=_method(content),
         )
