@@ -327,8 +327,9 @@ def audit_picks(
         group=group,
         p_judged=p_judged,
     )
+    picks = to_picks(source, columns)
     content = picks_content(
-        to_picks(source, columns),
+        picks,
         seed=seed,
         resamples=resamples,
         level=level,
@@ -336,7 +337,7 @@ def audit_picks(
         baseline=baseline,
         command=caller().command,
     )
-    return PicksResult(content)
+    return PicksResult(content, picks)
 
 
 def choose(

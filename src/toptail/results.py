@@ -40,6 +40,8 @@ from toptail.select.catalog import selector_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from toptail.pools.picks import JudgedPicks
+
 _COMMANDS: Final = {"audit": "audit", "choice": "choose"}
 """Stored file -> the command that writes it."""
 
@@ -271,6 +273,12 @@ class PicksResult(Result):
     """How the picks of each selector turned out: of :func:`toptail.audit_picks`."""
 
     _KIND = "picks"
+
+    def __init__(self, content: Mapping[str, Any], picks: JudgedPicks | None = None) -> None:
+        """Make a result of the content of ``audit.json``; ``picks`` are those it was made from."""
+        super().__init__(content)
+        self.picks = picks
+        """The picks with their values by query; None in a result that was read from a folder."""
 
     @property
     def baseline(self) -> str | None:

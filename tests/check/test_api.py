@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from toptail.lab.check.inputs import CheckConfig
 from toptail.lab.check.result import CheckResult, check_html
 from toptail.lab.check.run import check
 from toptail.lab.environments.protocol import Copies
+from toptail.lab.judges.exact import PointSteps
 from toptail.lab.tasks.files import Dataset
 
 TRAIN, VAL = records(60, 12, 0), records(60, 12, 1)
@@ -81,7 +83,7 @@ def test_the_result_is_short_in_a_console_and_a_table_in_a_notebook(result: Chec
 def test_it_is_drawn_and_written(result: CheckResult, tmp_path: Path) -> None:
     figure = result.plot()
     assert isinstance(figure, Figure)
-    assert [axes.get_title() for axes in figure.axes] == [
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
         "uniform: one step",
         "uniform: followed at every step",
     ]
@@ -95,7 +97,7 @@ def test_it_is_drawn_and_written(result: CheckResult, tmp_path: Path) -> None:
 
 def test_a_map_says_where_a_critic_helps(result: CheckResult) -> None:
     figure = result.map()
-    titles = [axes.get_title() for axes in figure.axes][:3]
+    titles = [axes.get_title(loc="left") for axes in figure.axes][:3]
     assert titles == [f"{name}, uniform candidates" for name in ("towards", "object", "away")]
     (source,) = result.sources
     assert source.table is not None
@@ -108,7 +110,32 @@ def test_a_map_says_where_a_critic_helps(result: CheckResult) -> None:
         ]
         gain = np.asarray(axes.collections[0].get_array())
         np.testing.assert_allclose(gain, top - value.mean(axis=1))
-    assert "helps, and where it ruins" in check_html(result.content, result._pictures())
+    page = check_html(result.content, result._pictures())
+    assert page.index("helps, and where it ruins") < page.index('class="about"')
+    assert "in units of the value" in figure.axes[3].get_ylabel()
+
+
+def test_a_lone_map_has_its_curve_beside_it_and_a_maze_has_walls() -> None:
+    result = checked(scorers={"away": lambda s, a, g: -towards(s, a, g)})
+    drawn, beside, _ = result.map().axes
+    assert drawn.get_title(loc="left") == "away, uniform candidates"
+    assert beside.get_title(loc="left") == "One step, by K"
+    assert len(beside.lines) == 1
+    assert not list(drawn.images)
+    maze = "pointmaze-medium-navigate-v0"
+    walled = replace(result, content={**result.content, "task": maze}).map().axes[0]
+    (walls,) = walled.images
+    assert np.asarray(walls.get_array()).sum() == PointSteps.of(maze).maze.walls.sum()
+    assert walls.get_extent() == [-6.0, 26.0, -6.0, 26.0]
+
+
+def test_outside_a_maze_the_page_opens_with_the_curves(result: CheckResult) -> None:
+    wide = np.hstack([result.queries.states, result.queries.states])
+    other = replace(result, queries=replace(result.queries, states=wide))
+    assert not other.has_map
+    (picture,) = other._pictures()
+    page = check_html(other.content, [picture])
+    assert page.index("Value by K") < page.index('class="about"')
 
 
 def numbers(result: CheckResult) -> list[Any]:
