@@ -109,6 +109,14 @@ def _check_format(content: Any, what: Literal["audit", "choice"], where: str = "
         )
 
 
+def to_pandas(table: pa.Table) -> Any:
+    """An Arrow table as a pandas data frame."""
+    try:
+        return table.to_pandas()
+    except ImportError:
+        raise InputError("to_pandas needs pandas; install it with: pip install pandas.") from None
+
+
 class Result:
     """What results of audits and choices have in common.
 
@@ -160,12 +168,7 @@ class Result:
 
         pandas must be installed.
         """
-        try:
-            return self.table(name or self.tables[0]).to_pandas()
-        except ImportError:
-            raise InputError(
-                "to_pandas needs pandas; install it with: pip install pandas."
-            ) from None
+        return to_pandas(self.table(name or self.tables[0]))
 
     def log(self, run: Any, *, step: int | None = None) -> None:
         """Send the numbers to an experiment tracker, and the page or the words where it takes them.

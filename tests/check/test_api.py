@@ -18,6 +18,7 @@ from toptail.lab.check.run import check
 from toptail.lab.environments.protocol import Copies
 from toptail.lab.judges.exact import PointSteps
 from toptail.lab.tasks.files import Dataset
+from toptail.report.page import STATUS_COLOURS
 
 TRAIN, VAL = records(60, 12, 0), records(60, 12, 1)
 CONFIG = CheckConfig(**small(per_group=10, starts=15))
@@ -70,6 +71,10 @@ def test_the_result_is_short_in_a_console_and_a_table_in_a_notebook(result: Chec
     assert len(lines) == 4
     html = result._repr_html_()
     assert html.count("<tr>") == 1 + 3 * 2
+    assert html.count("<svg") == 3 * 2
+    assert html.count(STATUS_COLOURS["unsafe"]) == sum(
+        status == "unsafe" for v in result.verdicts.values() for status, _ in v.answers.values()
+    )
     assert (
         "<td>away</td><td>followed at every step, best of up to 8 uniform candidates</td>" in html
     )
@@ -136,6 +141,30 @@ def test_outside_a_maze_the_page_opens_with_the_curves(result: CheckResult) -> N
     (picture,) = other._pictures()
     page = check_html(other.content, [picture])
     assert page.index("Value by K") < page.index('class="about"')
+
+
+def test_its_numbers_are_tables_and_go_to_trackers(result: CheckResult) -> None:
+    assert result.tables == ("verdicts", "curves", "groups")
+    verdicts = result.table("verdicts").to_pylist()
+    assert [(row["critic"], row["question"]) for row in verdicts][:2] == [
+        ("towards", "one step"),
+        ("towards", "followed at every step"),
+    ]
+    curves = result.table("curves").to_pylist()
+    last = [row for row in curves if row["critic"] == "away" and row["selector"] == "K = 8"][0]
+    assert last["measure"] == "captured share"
+    assert last["value"] == pytest.approx(result.captured["away"]["uniform"])
+    with pytest.raises(InputError, match="there are verdicts, curves, groups"):
+        result.table("other")
+    logged: list[Any] = []
+    run = type("Run", (), {"log": lambda _, found, step: logged.append((found, step))})()
+    result.log(run, step=3)
+    ((found, step),) = logged
+    assert step == 3
+    assert found["toptail/away/status"] == -1.0
+    assert found["toptail/away/uniform/one_step/captured"] == result.captured["away"]["uniform"]
+    assert "toptail/away/uniform/closed_loop/K = 8" in found
+    assert "unsafe" in result.summary()
 
 
 def numbers(result: CheckResult) -> list[Any]:

@@ -17,6 +17,7 @@ from toptail.report.choice import (
     choice_latex,
     choice_lines,
     choice_markdown,
+    choice_small,
     choice_tables,
     shown_curves,
 )
@@ -74,6 +75,13 @@ def test_the_terminal_has_whole_names(choice: dict[str, Any]) -> None:
     long = {**choice["families"][0], "family": f"pessimistic({'all scorers, ' * 8}standardized)"}
     said = choice_lines({**choice, "families": [long, *choice["families"][1:]]})
     assert any(line.strip().startswith(long["family"]) for line in said)
+
+
+def test_a_notebook_shows_the_deployed_and_the_plain_curve(choice: dict[str, Any]) -> None:
+    html = choice_small(choice)
+    assert html.count("<svg") == 2
+    assert HOSTILE not in html
+    assert html.count("<tr>") == 1 + len(choice_tables(choice)[0].rows)
 
 
 def test_curves_shown_are_few_and_hold_a_plain_best(choice: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from typing import Any, Final
 
 from toptail.report.documents import (
@@ -24,9 +25,11 @@ from toptail.report.page import (
     Section,
     Sheet,
     line_style,
+    log_steps,
+    notebook_table,
     render_page,
     rounded,
-    small_html,
+    small_curve,
 )
 from toptail.report.table import (
     Cell,
@@ -349,8 +352,25 @@ def _chart_data(choice: Choice) -> dict[str, Any]:
 
 
 def choice_small(choice: Choice) -> str:
-    """What to deploy and what it is worth, as HTML for a notebook."""
-    return small_html([one_line(choice["answer"]), choice_sentences(choice)[0]], _worth(choice))
+    """What to deploy and what it is worth, with curves, as HTML for a notebook."""
+    ks, worth = choice["ks"], _worth(choice)
+    curves = {each["family"]: each["value"] for each in choice["curves"]}
+    plain = next((family for family in curves if family.startswith("best(")), None)
+    # The rows are the selector to deploy, then what it is compared with.
+    families = {"best_of_k_max": plain}
+    of_rows = [choice["family"], *(families.get(d["against"]) for d in choice["differences"])]
+    random, best = ([choice["baselines"][end]["value"]] * len(ks) for end in ("random", "oracle"))
+    rows = [
+        [
+            *(escape(cell.plain) for cell in row),
+            small_curve(log_steps(ks), curves[family], random=random, best=best)
+            if family in curves
+            else "",
+        ]
+        for row, family in zip(worth.rows, of_rows, strict=True)
+    ]
+    head = [*(column.label for column in worth.columns), f"K = 1 to {ks[-1]}"]
+    return notebook_table([one_line(choice["answer"]), choice_sentences(choice)[0]], head, rows)
 
 
 def choice_markdown(choice: Choice) -> str:

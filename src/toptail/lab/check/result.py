@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
@@ -34,11 +35,14 @@ from toptail.report.page import (
     Sheet,
     data_address,
     line_style,
+    notebook_table,
+    pill,
     render_page,
+    small_curve,
 )
 from toptail.report.table import Cell, Column, Table, interval_cell, numbers, status_cell, words
-from toptail.report.text import Ends, one_line, with_interval
-from toptail.results import AuditResult, PicksResult
+from toptail.report.text import NOT_MEANT, Ends, one_line, with_interval
+from toptail.results import AuditResult, PicksResult, to_pandas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -136,14 +140,76 @@ class CheckResult:
         return "\n".join([first, *lines])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(one_line(x))}</td>" for x in (name, *row)) + "</tr>"
-            for name, verdict in self.verdicts.items()
-            for row in ((question, *answer) for question, answer in verdict.answers.items())
-        )
-        head = "".join(f"<th>{x}</th>" for x in ("Critic", "Question", "Verdict", "Why"))
-        caption = escape(f"{self.content['task']}, judge: {self.content['judge']['name']}")
-        return f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>"
+        rows = []
+        for name, source, part, kind in self._asked():
+            entry = part[kind] or {"status": "inconclusive", "reason": "not done"}
+            values = [each[0] for each in self._values(source, name, kind).values()]
+            steps = list(np.linspace(0, 1, len(values)))
+            curve = small_curve(steps, values, random=values[:1] * len(values)) if values else ""
+            words = (escape(one_line(x)) for x in (name, asked(part, kind), entry["reason"]))
+            critic, question, reason = words
+            rows.append([critic, question, pill(entry["status"]), curve, reason])
+        caption = f"{self.content['task']}, judge: {self.content['judge']['name']}"
+        head = ["Critic", "Question", "Verdict", "By K", "Why"]
+        return notebook_table([caption, NOT_MEANT], head, rows)
+
+    def _asked(self) -> list[tuple[str, SourceResult, Part, str]]:
+        """Critic, source, its entry and the question, in the order of the page."""
+        sources = {each.source.name: each for each in self.sources}
+        return [
+            (name, sources[part["pools"]], part, kind)
+            for name, part in _parts(self.content)
+            for kind in questions(part)
+        ]
+
+    def summary(self) -> str:
+        """The check in words, as the command line prints it."""
+        return "\n".join(check_lines(self.content))
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables that :meth:`table` gives."""
+        return tuple(name for name, rows in self._rows().items() if rows)
+
+    def table(self, name: str) -> pa.Table:
+        """One of :attr:`tables` with all its digits, as an Arrow table.
+
+        ``verdicts`` has a row for each critic, source and question; ``curves`` one for each K and
+        for ascent; ``groups`` one for each distance group.
+        """
+        if name not in self.tables:
+            raise InputError(f"There is no table {name!r}; there are {', '.join(self.tables)}.")
+        return pa.Table.from_pylist(self._rows()[name])
+
+    def to_pandas(self, name: str = "verdicts") -> Any:
+        """One of :attr:`tables` as a pandas data frame; pandas must be installed."""
+        return to_pandas(self.table(name))
+
+    def log(self, run: Any, *, step: int | None = None) -> None:
+        """Send the numbers to an experiment tracker: see :meth:`toptail.AuditResult.log`.
+
+        They are called ``toptail/CRITIC/SOURCE/one_step/status`` and so on.
+        """
+        from toptail.report.trackers import log
+
+        page = check_html(self.content, self._pictures())
+        log(run, self.content, page, self.summary(), step)
+
+    def _rows(self) -> dict[str, list[dict[str, Any]]]:
+        rows: dict[str, list[dict[str, Any]]] = {"verdicts": [], "curves": [], "groups": []}
+        for name, source, part, kind in self._asked():
+            entry = part[kind] or {"status": "inconclusive", "reason": "not done"}
+            where = {"critic": name, "candidates": part["pools"], "question": QUESTIONS[kind]}
+            rows["verdicts"].append(where | {end: entry[end] for end in ("status", "reason")})
+            audited = kind == ONE_STEP and source.audit is not None
+            measure = {"measure": "captured share" if audited else "mean value"}
+            for selector, ends in self._values(source, name, kind).items():
+                numbers = dict(zip(("value", "low", "high"), ends, strict=True))
+                rows["curves"].append(where | measure | {"selector": selector} | numbers)
+            for group, found in entry.get("groups", {}).items():
+                numbers = dict(zip(("value", "low", "high"), _group_ends(found), strict=True))
+                rows["groups"].append(where | {"group": group, "status": found["status"]} | numbers)
+        return rows
 
     def plot(self) -> Figure:
         """A figure: for each source the one-step value and the value of episodes by K."""
@@ -541,11 +607,15 @@ def _groups_table(content: Check) -> Iterable[Table]:
 
 
 def _group_cell(entry: Mapping[str, Any]) -> Cell:
+    return status_cell(entry["status"], with_interval(*_group_ends(entry)))
+
+
+def _group_ends(entry: Mapping[str, Any]) -> Ends:
+    """The captured share of a group, or the change of value to the largest K."""
     if "captured" in entry:
-        ends = [entry[f"captured{end}"] for end in ("", "_low", "_high")]
-    else:
-        ends = [entry["comparisons"][-1][end] for end in ("difference", "low", "high")]
-    return status_cell(entry["status"], with_interval(*ends))
+        return entry["captured"], entry["captured_low"], entry["captured_high"]
+    last = entry["comparisons"][-1]
+    return last["difference"], last["low"], last["high"]
 
 
 def _episodes_table(content: Check) -> Iterable[Table]:
