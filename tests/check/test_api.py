@@ -131,7 +131,7 @@ def test_a_lone_map_has_its_curve_beside_it_and_a_maze_has_walls() -> None:
     walled = replace(result, content={**result.content, "task": maze}).map().axes[0]
     (walls,) = walled.images
     assert np.asarray(walls.get_array()).sum() == PointSteps.of(maze).maze.walls.sum()
-    assert walls.get_extent() == [-6.0, 26.0, -6.0, 26.0]
+    assert list(walls.get_extent()) == [-6.0, 26.0, -6.0, 26.0]
 
 
 def test_outside_a_maze_the_page_opens_with_the_curves(result: CheckResult) -> None:
@@ -151,7 +151,7 @@ def test_its_numbers_are_tables_and_go_to_trackers(result: CheckResult) -> None:
         ("towards", "followed at every step"),
     ]
     curves = result.table("curves").to_pylist()
-    last = [row for row in curves if row["critic"] == "away" and row["selector"] == "K = 8"][0]
+    last = next(row for row in curves if row["critic"] == "away" and row["selector"] == "K = 8")
     assert last["measure"] == "captured share"
     assert last["value"] == pytest.approx(result.captured["away"]["uniform"])
     with pytest.raises(InputError, match="there are verdicts, curves, groups"):
@@ -163,7 +163,7 @@ def test_its_numbers_are_tables_and_go_to_trackers(result: CheckResult) -> None:
     assert step == 3
     assert found["toptail/away/status"] == -1.0
     assert found["toptail/away/uniform/one_step/captured"] == result.captured["away"]["uniform"]
-    assert "toptail/away/uniform/closed_loop/K = 8" in found
+    assert "toptail/away/uniform/closed_loop/K 8" in found
     assert "unsafe" in result.summary()
 
 

@@ -56,7 +56,7 @@ def _of_check(content: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
                     yield f"{where}/status", STATUS[entry["status"]]
                     yield f"{where}/captured", entry.get("captured")
                 for selector, worth in entry.get("worth", {}).items():
-                    yield f"{where}/{selector}", worth["mean"]
+                    yield f"{where}/{selector.replace('= ', '')}", worth["mean"]
 
 
 def _of_scorers(part: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, float | None]]:
