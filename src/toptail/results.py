@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 import pyarrow as pa
 
@@ -46,8 +46,12 @@ _COMMANDS: Final = {"audit": "audit", "choice": "choose"}
 """Stored file -> the command that writes it."""
 
 
-def schema(what: Literal["audit", "choice"] = "audit") -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of ``audit.json`` or of ``choice.json``.
+Stored: TypeAlias = Literal["audit", "choice", "check", "selector"]
+"""The JSON files that toptail stores, by the first part of their names."""
+
+
+def schema(what: Stored = "audit") -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a stored file: ``audit.json``, ``choice.json`` and so on.
 
     >>> schema()["$schema"]
     'https://json-schema.org/draft/2020-12/schema'

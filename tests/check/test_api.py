@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -19,6 +20,7 @@ from toptail.lab.environments.protocol import Copies
 from toptail.lab.judges.exact import PointSteps
 from toptail.lab.tasks.files import Dataset
 from toptail.report.page import STATUS_COLOURS
+from toptail.results import schema
 
 TRAIN, VAL = records(60, 12, 0), records(60, 12, 1)
 CONFIG = CheckConfig(**small(per_group=10, starts=15))
@@ -141,6 +143,15 @@ def test_outside_a_maze_the_page_opens_with_the_curves(result: CheckResult) -> N
     (picture,) = other._pictures()
     page = check_html(other.content, [picture])
     assert page.index("Value by K") < page.index('class="about"')
+
+
+def test_the_content_follows_its_schema(result: CheckResult) -> None:
+    jsonschema.validate(result.content, schema("check"))
+    without = checked(env=None, judge="none")
+    jsonschema.validate(without.content, schema("check"))
+    broken = {**result.content, "task": 7}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(broken, schema("check"))
 
 
 def test_its_numbers_are_tables_and_go_to_trackers(result: CheckResult) -> None:

@@ -119,6 +119,7 @@ def study_page(study: Study, results: StudyResults, pictures: Sequence[Picture])
         brand=f"toptail · {texts.brand}",
         heading=texts.heading,
         opening=first,
+        says_safe="safe" in texts.heading,
         lead=[texts.lead, *texts.summary, *([short] if short else [])],
         sections=sections,
         method=[(label, text) for label, text in texts.method if text],
