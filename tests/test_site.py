@@ -74,6 +74,15 @@ def test_a_page_that_prints_something_else_is_refused(tmp_path: Path) -> None:
         notebook.executed(page)
 
 
+def test_the_beginning_of_a_line_may_be_promised(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ python -c 'print(\"one two\")'\none …\n```\n")
+    notebook.executed(page)
+    page.write_text(page.read_text().replace("one …", "two …"))
+    with pytest.raises(RuntimeError, match="does not print"):
+        notebook.executed(page)
+
+
 def test_cells_follow_each_other_as_in_a_notebook(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
@@ -93,8 +102,12 @@ def test_cells_follow_each_other_as_in_a_notebook(tmp_path: Path) -> None:
     [pytest.param(p, marks=[pytest.mark.slow] * (p.stem == "critic"), id=p.stem) for p in RUN],
 )
 def test_a_tutorial_runs_as_printed(page: Path) -> None:
-    cells = json.loads(notebook.executed(page))["cells"]
-    assert any(cell.get("outputs") for cell in cells)
+    made = json.loads(notebook.executed(page))
+    shown = [output for cell in made["cells"] for output in cell.get("outputs", ())]
+    assert shown
+    assert made["metadata"]["kernelspec"]["language"] == "python"
+    if page.parent.name == "tutorials":
+        assert any("image/png" in output.get("data", {}) for output in shown)
 
 
 @pytest.mark.smoke
