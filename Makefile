@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DIST := dist
 
 .PHONY: demo dist docs report test types unit test-smoke test-slow attack ray lint stamp clean
 
@@ -31,8 +32,8 @@ types: $(VENV)/.ready
 unit: $(VENV)/.ready
 	$(BIN)/pytest -n 2 --dist worksteal -q -m "not slow"
 
-# A few of the slow tests, for every submission: kills, browser, jobs.
-test-smoke: $(VENV)/.ready
+# A few of the slow tests, for every submission: kills, browser, jobs, the site.
+test-smoke: $(VENV)/.docs
 	$(BIN)/pytest -n 2 --dist worksteal -q -m smoke
 
 # Kills, browser, long trainings, whole commands, every data set.
@@ -48,14 +49,14 @@ ray: $(VENV)/.ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[ray]'
 	$(BIN)/pytest -q tests/jobs
 
-# The documentation as a site in site/: tutorials run, warnings are errors, nothing is downloaded.
 # Wheel and source archive of both packages, in dist/.
 dist: $(VENV)/.ready
-	@rm -rf dist
-	@$(BIN)/python -m build --outdir dist . >/dev/null
-	@$(BIN)/python -m build --outdir dist paper >/dev/null
-	@ls -l dist
+	@rm -rf $(DIST)
+	@$(BIN)/python -m build --outdir $(DIST) . >/dev/null
+	@$(BIN)/python -m build --outdir $(DIST) paper >/dev/null
+	@ls -l $(DIST)
 
+# The documentation as a site in site/: tutorials run, warnings are errors, nothing is downloaded.
 docs: $(VENV)/.docs
 	@PYTHONPATH=.:src:paper/src NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --clean
 	@echo "Open site/index.html"
@@ -81,4 +82,4 @@ stamp:
 	@$(PYTHON) tools/stamp.py
 
 clean:
-	rm -rf $(VENV) site toptail-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DIST) site toptail-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -34,17 +34,24 @@ def run(*words: object, where: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The wheels of both packages, by name, made as ``make dist`` makes them."""
-    out = tmp_path_factory.mktemp("dist")
-    for project in (ROOT, ROOT / "paper"):
-        run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", out, project, where=out)
-    return {path.name.split("-")[0]: path for path in out.glob("*.whl")}
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What ``make dist`` builds, with this environment in place of ``.venv``."""
+    out = tmp_path_factory.mktemp("built")
+    (out / ".ready").touch()
+    programs = Path(sys.executable).parent
+    run("make", "dist", f"BIN={programs}", f"VENV={out}", f"DIST={out / 'dist'}", where=ROOT)
+    return out / "dist"
+
+
+def built(dist: Path, ending: str) -> dict[str, Path]:
+    """Files of one kind, by package."""
+    return {path.name.split("-")[0]: path for path in dist.glob(f"*{ending}")}
 
 
 @pytest.mark.slow
-def test_the_wheels_hold_the_packages_and_nothing_else(wheels: dict[str, Path]) -> None:
-    assert set(wheels) == {"toptail", "toptail_paper"}
+def test_the_wheels_hold_the_packages_and_nothing_else(dist: Path) -> None:
+    wheels = built(dist, ".whl")
+    assert set(wheels) == set(built(dist, ".tar.gz")) == {"toptail", "toptail_paper"}
     for name, path in wheels.items():
         inside = zipfile.ZipFile(path).namelist()
         assert {file.split("/")[0] for file in inside} == {name, f"{name}-{VERSION}.dist-info"}
@@ -52,30 +59,59 @@ def test_the_wheels_hold_the_packages_and_nothing_else(wheels: dict[str, Path]) 
     assert wheels["toptail"].stat().st_size < MOST_BYTES
 
 
-INTERPRETERS = [sys.executable, *filter(None, map(shutil.which, ("python3.12", "python3.13")))]
+def interpreters() -> list[str]:
+    """This Python, and 3.12 and 3.13 where they are on the path or installed by pyenv."""
+    found = {f"{sys.version_info.major}.{sys.version_info.minor}": sys.executable}
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    for version in ("3.12", "3.13"):
+        known = [shutil.which(f"python{version}")]
+        known += [str(path) for path in sorted(versions.glob(f"{version}.*/bin/python"))]
+        works = [each for each in known if each and _is(each, version)]
+        found |= {version: works[0]} if works and version not in found else {}
+    return list(found.values())
 
 
-def works(interpreter: str) -> bool:
-    """Whether it is more than the stand-in of a version manager."""
-    return not subprocess.run([interpreter, "-c", ""], capture_output=True, check=False).returncode
+def _is(interpreter: str, version: str) -> bool:
+    """Whether it runs: what a version manager puts on the path may be a stand-in that does not."""
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    ran = subprocess.run([interpreter, "-c", code], capture_output=True, text=True, check=False)
+    return ran.stdout.strip() == version
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("interpreter", [i for i in INTERPRETERS if works(i)])
+@pytest.mark.parametrize("interpreter", interpreters())
 def test_an_audit_runs_in_an_empty_environment(
-    interpreter: str, wheels: dict[str, Path], tmp_path: Path
+    interpreter: str, dist: Path, tmp_path: Path
 ) -> None:
-    run(interpreter, "-m", "venv", tmp_path / "venv", where=tmp_path)
-    programs = tmp_path / "venv" / "bin"
+    audit_in_an_empty_environment(interpreter, built(dist, ".whl")["toptail"], tmp_path)
+
+
+@pytest.mark.slow
+def test_the_source_archive_and_the_paper_s_wheel_can_be_installed(
+    dist: Path, tmp_path: Path
+) -> None:
+    archive = built(dist, ".tar.gz")["toptail"]
+    programs = audit_in_an_empty_environment(sys.executable, archive, tmp_path)
+    paper = built(dist, ".whl")["toptail_paper"]  # JAX and simulators are not needed for its help
+    run(programs / "python", "-m", "pip", "install", "-q", "--no-deps", paper, where=tmp_path)
+    assert "Usage: toptail-paper COMMAND" in run(
+        programs / "toptail-paper", "--help", where=tmp_path
+    )
+
+
+def audit_in_an_empty_environment(interpreter: str, package: Path, folder: Path) -> Path:
+    """Install a package where nothing else is, and audit a table; returns the programs' folder."""
+    run(interpreter, "-m", "venv", folder / "venv", where=folder)
+    programs = folder / "venv" / "bin"
     pip = (programs / "python", "-m", "pip", "install", "-q", "--no-compile")
-    run(*pip, "-c", ROOT / "constraints.txt", wheels["toptail"], where=tmp_path)
+    run(*pip, "-c", ROOT / "constraints.txt", package, where=folder)
     rows = "".join(f"{q},{c - 1.5},{int(c > 1)}\n" for q in range(60) for c in range(4))
-    (tmp_path / "t.csv").write_text("query,rm,correct\n" + rows)
-    said = run(programs / "toptail", "audit", "t.csv", "--resamples", "300", where=tmp_path)
+    (folder / "t.csv").write_text("query,rm,correct\n" + rows)
+    said = run(programs / "toptail", "audit", "t.csv", "--resamples", "300", where=folder)
     assert re.search(r"^safe +rm\b", said, re.MULTILINE), said
-    assert (tmp_path / "toptail-audit" / "report.html").is_file()
-    version = run(programs / "toptail", "--version", where=tmp_path)
-    assert VERSION in version
+    assert (folder / "toptail-audit" / "report.html").is_file()
+    assert VERSION in run(programs / "toptail", "--version", where=folder)
+    return programs
 
 
 def test_every_place_names_one_version() -> None:

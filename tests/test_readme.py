@@ -120,3 +120,20 @@ def test_every_local_link_leads_somewhere() -> None:
         assert where.exists(), f"{page.name} links to {target}"
         if heading and where.suffix == ".md":
             assert heading in anchors(where), f"{page.name} links to {target}#{heading}"
+
+
+MOST_WORDS = 25_000
+
+
+def test_the_pages_stay_short() -> None:
+    """Words between spaces, tables and code included; reference and the paper's pages apart."""
+    docs = ROOT / "docs"
+    written = [p for p in docs.rglob("*.md") if p.relative_to(docs).parts[0] != "reference"]
+    assert len(written) >= 30
+    assert sum(len(page.read_text("utf-8").split()) for page in written) <= MOST_WORDS
+    readme = (ROOT / "README.md").read_text("utf-8").splitlines()
+    assert len(readme) <= 120
+    assert max(map(len, readme)) <= 120
+    assert (ROOT / "examples" / "answers.jsonl").read_text("utf-8").splitlines()[0] == (
+        " ".join(re.findall(r"```json\n(.*?)```", "\n".join(readme), re.DOTALL)[0].split())
+    )

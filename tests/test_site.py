@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import get_args
 
 import pytest
 
 import toptail
 from tools import notebook, reference
 from toptail.cli import TOPTAIL
-from toptail.results import schema
+from toptail.results import Stored, schema
 from toptail_paper.cli import PAPER
 
 ROOT = Path(__file__).parent.parent
@@ -32,11 +38,28 @@ def test_the_reference_has_every_command_with_its_help() -> None:
 def test_the_reference_has_every_name_that_is_exported() -> None:
     page = reference.python()
     for name in set(toptail.__all__) - {"__version__"}:
+        assert f"heading: toptail.{name}\n" in page
+
+
+def test_the_reference_has_what_results_hold_and_what_the_pages_name() -> None:
+    page = reference.python()
+    for name in (*reference.INSIDE, *reference.BESIDE):
+        module, _, last = name.rpartition(".")
+        assert getattr(import_module(module), last).__doc__, name
+        assert f"heading: {name}\n" in page
+    howto = (ROOT / "docs" / "howto" / "python.md").read_text()
+    for name in ("CheckResult", "assert_safe", "schema", "called_by", "ScorerResult", "Interval"):
         assert f".{name}\n" in page
+        assert name in howto
 
 
-@pytest.mark.parametrize("name", ["audit", "choice"])
-def test_the_reference_has_every_field_of_a_schema(name: Literal["audit", "choice"]) -> None:
+def test_pools_come_before_picks() -> None:
+    page = reference.fields("audit")
+    assert page.index("\n## pools\n") < page.index("\n## picks\n") < page.index("\n## verdict\n")
+
+
+@pytest.mark.parametrize("name", get_args(Stored))
+def test_the_reference_has_every_field_of_a_schema(name: Stored) -> None:
     page = reference.fields(name)
     for part, content in schema(name)["$defs"].items():
         assert f"\n## {part}\n" in page
@@ -48,6 +71,15 @@ def test_the_reference_has_every_field_of_a_schema(name: Literal["audit", "choic
 def test_a_page_that_prints_something_else_is_refused(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(1 + 1)  # 3\n```\n")
+    with pytest.raises(RuntimeError, match="does not print"):
+        notebook.executed(page)
+
+
+def test_the_beginning_of_a_line_may_be_promised(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ python -c 'print(\"one two\")'\none …\n```\n")
+    notebook.executed(page)
+    page.write_text(page.read_text().replace("one …", "two …"))
     with pytest.raises(RuntimeError, match="does not print"):
         notebook.executed(page)
 
@@ -71,5 +103,35 @@ def test_cells_follow_each_other_as_in_a_notebook(tmp_path: Path) -> None:
     [pytest.param(page, marks=SLOW.get(page.stem, ()), id=page.stem) for page in RUN],
 )
 def test_a_tutorial_runs_as_printed(page: Path) -> None:
-    cells = json.loads(notebook.executed(page))["cells"]
-    assert any(cell.get("outputs") for cell in cells)
+    made = json.loads(notebook.executed(page))
+    shown = [output for cell in made["cells"] for output in cell.get("outputs", ())]
+    assert shown
+    assert made["metadata"]["kernelspec"]["language"] == "python"
+    if page.parent.name == "tutorials":
+        assert any("image/png" in output.get("data", {}) for output in shown)
+
+
+@pytest.mark.smoke
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    """Strictly: every link, heading and page of the navigation. Tutorials are tested above."""
+    if find_spec("mkdocs") is None or find_spec("mkdocstrings") is None:
+        if os.environ.get("CI"):
+            pytest.fail("MkDocs is missing: `make test-smoke` installs it.")
+        pytest.skip("MkDocs is not installed; `make test-smoke` and `make docs` install it")
+    paths = [str(ROOT), str(ROOT / "src"), str(ROOT / "paper" / "src")]
+    paths += filter(None, [os.environ.get("PYTHONPATH")])
+    how = {"TOPTAIL_SKIP_NOTEBOOKS": "1", "NO_MKDOCS_2_WARNING": "1"}
+    ran = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        env=os.environ | how | {"PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    python = (tmp_path / "site" / "reference" / "python.html").read_text(encoding="utf-8")
+    for name in ("AuditResult.to_pandas", "PicksResult.from_dict", "ChoiceResult.log"):
+        assert f'id="toptail.results.{name}"' in python  # inherited
+    assert re.search(r"<h3[^>]*>\s*(<[^>]*>)?\s*toptail\.audit\b", python)

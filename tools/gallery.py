@@ -56,9 +56,8 @@ def take(made: dict[str, Path]) -> None:
     """The first screen of each page; the first one also dark, and on a phone."""
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
-    high = {"demo": 1500, "audit": 1250, "choice": 1500}  # down to the first figure
-    shots = [(name, name, 1280, high.get(name, 900), "light") for name in made]
-    shots += [("demo", "demo_dark", 1280, 1500, "dark"), ("demo", "demo_phone", 390, 844, "light")]
+    shots = [(name, name, 1280, 900, "light") for name in made]
+    shots += [("demo", "demo_dark", 1280, 900, "dark"), ("demo", "demo_phone", 390, 844, "light")]
     with sync_playwright() as playwright:
         path = shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])

@@ -4,14 +4,15 @@
 
 A block of ``python`` is a cell; one that begins with ``# name.py`` is written to that file instead.
 In a block of ``console`` each line after ``$`` is a command, and the lines below it are what the
-command prints, among others. A comment after ``print(...)`` is what that line prints. Everything
-else is text. Cells run one after the other in a folder with
-nothing but ``examples``.
+command prints, among others; a line that ends with ``…`` is the beginning of one. A comment after
+``print(...)`` is what that line prints. Everything else is text. Cells run one after the other in a
+folder with nothing but ``examples``.
 """
 
 from __future__ import annotations
 
 import ast
+import base64
 import io
 import json
 import os
@@ -95,10 +96,19 @@ def _run(code: str, names: dict[str, Any]) -> list[dict[str, Any]]:
         data = {"text/plain": repr(shown)}
         if hasattr(shown, "_repr_html_"):
             data["text/html"] = shown._repr_html_()
+        if hasattr(shown, "savefig"):
+            data = {"text/plain": "a figure", "image/png": _picture(shown)}
         outputs.append(
             {"output_type": "execute_result", "data": data, "metadata": {}, "execution_count": None}
         )
     return outputs
+
+
+def _picture(figure: Any) -> str:
+    """A Matplotlib figure as a notebook stores it."""
+    image = io.BytesIO()
+    figure.savefig(image, format="png", dpi=100)
+    return base64.b64encode(image.getvalue()).decode()
 
 
 def _command(line: str, promised: list[str]) -> dict[str, Any]:
@@ -119,9 +129,16 @@ def _command(line: str, promised: list[str]) -> dict[str, Any]:
 
 def _hold(promised: list[str], printed: str, what: str) -> None:
     """Stop if a line that the page shows was not printed."""
-    missing = [line for line in promised if line not in printed.splitlines()]
+    missing = [line for line in promised if not _printed(line, printed.splitlines())]
     if missing:
         sys.exit(f"{what}\ndoes not print {missing}, but:\n{printed}")
+
+
+def _printed(line: str, printed: list[str]) -> bool:
+    """Whether a line was printed; one that ends with … needs the same beginning."""
+    if line.endswith("…"):
+        return any(each.startswith(line.removesuffix("…")) for each in printed)
+    return line in printed
 
 
 def _stream(text: str) -> dict[str, Any]:
@@ -148,7 +165,9 @@ def main(page: str, out: str) -> None:
     made = list(cells(Path(page).read_text(encoding="utf-8")))
     for number, cell in enumerate(made):
         cell["id"] = f"cell-{number}"
-    content = {"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    about = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    content = {"cells": made, "metadata": about, "nbformat": 4, "nbformat_minor": 5}
     Path(out).write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
 
 

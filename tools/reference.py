@@ -6,16 +6,27 @@ import io
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
-from typing import Any, Literal
+from typing import Any
 from unittest.mock import patch
 
 import toptail
 from toptail import cli
-from toptail.results import schema
+from toptail.results import Stored, schema
 from toptail_paper.cli import PAPER
 
 FUNCTIONS = ("audit", "audit_picks", "choose", "check", "plan", "read", "builtin_pools")
 """The functions of `toptail`, in the order of the page; classes follow by name."""
+INSIDE = (
+    "toptail.audit.verdict.ScorerResult",
+    "toptail.audit.verdict.Curve",
+    "toptail.audit.verdict.Interval",
+    "toptail.audit.baseline.Baseline",
+    "toptail.lab.check.result.CheckResult",
+    "toptail.lab.check.result.CheckVerdict",
+)
+"""What results hold: nobody makes these, so that `toptail` does not export them."""
+BESIDE = ("toptail.testing.assert_safe", "toptail.results.schema", "toptail.progress.called_by")
+"""Functions that are imported from their own modules."""
 
 
 def pages() -> dict[str, str]:
@@ -25,17 +36,28 @@ def pages() -> dict[str, str]:
         "reference/commands.md": commands(),
         "reference/audit-json.md": fields("audit"),
         "reference/choice-json.md": fields("choice"),
+        "reference/check-json.md": fields("check"),
+        "reference/selector-json.md": fields("selector"),
     }
 
 
 def python() -> str:
     """The page of the Python API, which mkdocstrings fills from docstrings."""
     classes = [n for n in toptail.__all__ if n not in (*FUNCTIONS, "__version__")]
-    parts = ["# Python", "Everything that `import toptail` exports.", "## Functions"]
-    parts += [f"::: {getattr(toptail, name).__module__}.{name}" for name in FUNCTIONS]
+    exported = "Everything that `import toptail` exports, and what its results hold."
+    parts = ["# Python", exported, "## Functions"]
+    parts += [_described(f"toptail.{name}", getattr(toptail, name)) for name in FUNCTIONS]
     parts += ["## Arguments and results"]
-    parts += [f"::: {getattr(toptail, name).__module__}.{name}" for name in classes]
+    parts += [_described(f"toptail.{name}", getattr(toptail, name)) for name in classes]
+    parts += ["## What results hold", *map(_described, INSIDE)]
+    parts += ["## In modules of their own", *map(_described, BESIDE)]
     return "\n\n".join(parts) + "\n"
+
+
+def _described(name: str, exported: Any = None) -> str:
+    """The place that mkdocstrings fills, under the name by which people import it."""
+    path = name if exported is None else f"{exported.__module__}.{exported.__name__}"
+    return f"::: {path}\n    options:\n      heading: {name}\n      toc_label: {name}"
 
 
 def commands() -> str:
@@ -63,12 +85,15 @@ def _help(program: cli.Program, words: list[str]) -> str:
     return f"```text\n{printed.getvalue().strip()}\n```"
 
 
-def fields(name: Literal["audit", "choice"]) -> str:
+def fields(name: Stored) -> str:
     """Every field of a stored JSON file, from its schema."""
     whole = schema(name)
     parts = [f"# {name}.json", whole["description"]]
     parts += ["`toptail.results.schema" + f'("{name}")` returns the JSON Schema of this page.']
-    for part, content in reversed(whole["$defs"].items()):  # the whole file first
+    tops = [each["$ref"].rsplit("/", 1)[1] for each in whole.get("oneOf", [whole])]
+    order = [*tops, *(part for part in reversed(whole["$defs"]) if part not in tops)]
+    for part in order:  # the whole file first
+        content = whole["$defs"][part]
         rows = _rows(content, "", set(content.get("required", [])))
         table = "\n".join(
             f"| `{field}` | {kind} | {'yes' if always else ''} | {text} |"

@@ -195,7 +195,7 @@ def bench_judging(repetitions: int = 200) -> Iterator[Row]:
             found = outcome(population, way, cheap, repetitions)
             yield Row(
                 f"{population.name} (wrong: {population.wrong}), {name}",
-                f"{100 * found.wrong:.1f} / {100 * found.covered:.1f} / {found.bias:+.3f} / "
+                f"{100 * found.wrong:.1f}/{100 * found.covered:.1f}/{found.bias:+.3f}/"
                 f"{found.half_width:.3f}",
                 f"captured in truth {population.captured:.3f}",
             )

@@ -76,7 +76,7 @@ def rows(content: dict[str, Any], way: str) -> list[str]:
             width = "–" if cell["half_width"] is None else f"{cell['half_width']:.3f}"
             head = f"| {cell['population']}; {cell['captured']:.2f} | {cell['sd']} |"
             lines.setdefault(head, []).append(
-                "{:.1f} ({:.1f} / {:.1f}); {:.1f}; ".format(*shares)
+                "{:.1f} ({:.1f}/{:.1f}); {:.1f}; ".format(*shares)
                 + f"{width}; {100 * cell['unknown']:.0f}"
             )
     return [f"{head} {' | '.join(cells)} |" for head, cells in lines.items()]

@@ -328,8 +328,9 @@ def audit_picks(
         group=group,
         p_judged=p_judged,
     )
+    picks = to_picks(source, columns)
     content = picks_content(
-        to_picks(source, columns),
+        picks,
         seed=seed,
         resamples=resamples,
         level=level,
@@ -337,7 +338,7 @@ def audit_picks(
         baseline=baseline,
         command=caller().command,
     )
-    return PicksResult(content)
+    return PicksResult(content, picks)
 
 
 def choose(

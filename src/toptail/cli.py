@@ -55,7 +55,7 @@ _AT = "toptail.commands"
 
 TOPTAIL = Program(
     "toptail",
-    f"""Is this critic safe to maximize?
+    f"""Is this score safe to maximize?
 
   toptail demo                                   five built-in scorers, in seconds
   toptail audit scores.parquet --scores reward   a table of judged candidates

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 import pyarrow as pa
 
@@ -40,12 +40,18 @@ from toptail.select.catalog import selector_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from toptail.pools.picks import JudgedPicks
+
 _COMMANDS: Final = {"audit": "audit", "choice": "choose"}
 """Stored file -> the command that writes it."""
 
 
-def schema(what: Literal["audit", "choice"] = "audit") -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of ``audit.json`` or of ``choice.json``.
+Stored: TypeAlias = Literal["audit", "choice", "check", "selector"]
+"""The JSON files that toptail stores, by the first part of their names."""
+
+
+def schema(what: Stored = "audit") -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a stored file: ``audit.json``, ``choice.json`` and so on.
 
     >>> schema()["$schema"]
     'https://json-schema.org/draft/2020-12/schema'
@@ -107,6 +113,14 @@ def _check_format(content: Any, what: Literal["audit", "choice"], where: str = "
         )
 
 
+def to_pandas(table: pa.Table) -> Any:
+    """An Arrow table as a pandas data frame."""
+    try:
+        return table.to_pandas()
+    except ImportError:
+        raise InputError("to_pandas needs pandas; install it with: pip install pandas.") from None
+
+
 class Result:
     """What results of audits and choices have in common.
 
@@ -158,12 +172,7 @@ class Result:
 
         pandas must be installed.
         """
-        try:
-            return self.table(name or self.tables[0]).to_pandas()
-        except ImportError:
-            raise InputError(
-                "to_pandas needs pandas; install it with: pip install pandas."
-            ) from None
+        return to_pandas(self.table(name or self.tables[0]))
 
     def log(self, run: Any, *, step: int | None = None) -> None:
         """Send the numbers to an experiment tracker, and the page or the words where it takes them.
@@ -271,6 +280,12 @@ class PicksResult(Result):
     """How the picks of each selector turned out: of :func:`toptail.audit_picks`."""
 
     _KIND = "picks"
+
+    def __init__(self, content: Mapping[str, Any], picks: JudgedPicks | None = None) -> None:
+        """Make a result of the content of ``audit.json``; ``picks`` are those it was made from."""
+        super().__init__(content)
+        self.picks = picks
+        """The picks with their values by query; None in a result that was read from a folder."""
 
     @property
     def baseline(self) -> str | None:

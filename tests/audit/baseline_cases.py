@@ -189,5 +189,5 @@ if __name__ == "__main__":
     print("|---|" + "---|" * len(SIZES))
     for case_name in (*CASES, CLUSTERED, BEYOND):
         cells = [claims(case_name, n, share, repetitions=2_000) for n in SIZES]
-        text = " | ".join(f"{100 * a:.1f} / {100 * b:.1f}" for a, b in cells)
+        text = " | ".join(f"{100 * a:.1f}/{100 * b:.1f}" for a, b in cells)
         print(f"| {case_name} | {text} |", flush=True)

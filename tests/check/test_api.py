@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -15,7 +17,10 @@ from toptail.lab.check.inputs import CheckConfig
 from toptail.lab.check.result import CheckResult, check_html
 from toptail.lab.check.run import check
 from toptail.lab.environments.protocol import Copies
+from toptail.lab.judges.exact import PointSteps
 from toptail.lab.tasks.files import Dataset
+from toptail.report.page import STATUS_COLOURS
+from toptail.results import schema
 
 TRAIN, VAL = records(60, 12, 0), records(60, 12, 1)
 CONFIG = CheckConfig(**small(per_group=10, starts=15))
@@ -68,6 +73,10 @@ def test_the_result_is_short_in_a_console_and_a_table_in_a_notebook(result: Chec
     assert len(lines) == 4
     html = result._repr_html_()
     assert html.count("<tr>") == 1 + 3 * 2
+    assert html.count("<svg") == 3 * 2
+    assert html.count(STATUS_COLOURS["unsafe"]) == sum(
+        status == "unsafe" for v in result.verdicts.values() for status, _ in v.answers.values()
+    )
     assert (
         "<td>away</td><td>followed at every step, best of up to 8 uniform candidates</td>" in html
     )
@@ -81,7 +90,7 @@ def test_the_result_is_short_in_a_console_and_a_table_in_a_notebook(result: Chec
 def test_it_is_drawn_and_written(result: CheckResult, tmp_path: Path) -> None:
     figure = result.plot()
     assert isinstance(figure, Figure)
-    assert [axes.get_title() for axes in figure.axes] == [
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
         "uniform: one step",
         "uniform: followed at every step",
     ]
@@ -95,7 +104,7 @@ def test_it_is_drawn_and_written(result: CheckResult, tmp_path: Path) -> None:
 
 def test_a_map_says_where_a_critic_helps(result: CheckResult) -> None:
     figure = result.map()
-    titles = [axes.get_title() for axes in figure.axes][:3]
+    titles = [axes.get_title(loc="left") for axes in figure.axes][:3]
     assert titles == [f"{name}, uniform candidates" for name in ("towards", "object", "away")]
     (source,) = result.sources
     assert source.table is not None
@@ -108,7 +117,65 @@ def test_a_map_says_where_a_critic_helps(result: CheckResult) -> None:
         ]
         gain = np.asarray(axes.collections[0].get_array())
         np.testing.assert_allclose(gain, top - value.mean(axis=1))
-    assert "helps, and where it ruins" in check_html(result.content, result._pictures())
+    page = check_html(result.content, result._pictures())
+    assert page.index("helps, and where it ruins") < page.index('class="about"')
+    assert "in units of the value" in figure.axes[3].get_ylabel()
+
+
+def test_a_lone_map_has_its_curve_beside_it_and_a_maze_has_walls() -> None:
+    result = checked(scorers={"away": lambda s, a, g: -towards(s, a, g)})
+    drawn, beside, _ = result.map().axes
+    assert drawn.get_title(loc="left") == "away, uniform candidates"
+    assert beside.get_title(loc="left") == "One step, by K"
+    assert len(beside.lines) == 1
+    assert not list(drawn.images)
+    maze = "pointmaze-medium-navigate-v0"
+    walled = replace(result, content={**result.content, "task": maze}).map().axes[0]
+    (walls,) = walled.images
+    assert np.asarray(walls.get_array()).sum() == PointSteps.of(maze).maze.walls.sum()
+    assert list(walls.get_extent()) == [-6.0, 26.0, -6.0, 26.0]
+
+
+def test_outside_a_maze_the_page_opens_with_the_curves(result: CheckResult) -> None:
+    wide = np.hstack([result.queries.states, result.queries.states])
+    other = replace(result, queries=replace(result.queries, states=wide))
+    assert not other.has_map
+    (picture,) = other._pictures()
+    page = check_html(other.content, [picture])
+    assert page.index("Value by K") < page.index('class="about"')
+
+
+def test_the_content_follows_its_schema(result: CheckResult) -> None:
+    jsonschema.validate(result.content, schema("check"))
+    without = checked(env=None, judge="none")
+    jsonschema.validate(without.content, schema("check"))
+    broken = {**result.content, "task": 7}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(broken, schema("check"))
+
+
+def test_its_numbers_are_tables_and_go_to_trackers(result: CheckResult) -> None:
+    assert result.tables == ("verdicts", "curves", "groups")
+    verdicts = result.table("verdicts").to_pylist()
+    assert [(row["critic"], row["question"]) for row in verdicts][:2] == [
+        ("towards", "one step"),
+        ("towards", "followed at every step"),
+    ]
+    curves = result.table("curves").to_pylist()
+    last = next(row for row in curves if row["critic"] == "away" and row["selector"] == "K = 8")
+    assert last["measure"] == "captured share"
+    assert last["value"] == pytest.approx(result.captured["away"]["uniform"])
+    with pytest.raises(InputError, match="there are verdicts, curves, groups"):
+        result.table("other")
+    logged: list[Any] = []
+    run = type("Run", (), {"log": lambda _, found, step: logged.append((found, step))})()
+    result.log(run, step=3)
+    ((found, step),) = logged
+    assert step == 3
+    assert found["toptail/away/status"] == -1.0
+    assert found["toptail/away/uniform/one_step/captured"] == result.captured["away"]["uniform"]
+    assert "toptail/away/uniform/closed_loop/K 8" in found
+    assert "unsafe" in result.summary()
 
 
 def numbers(result: CheckResult) -> list[Any]:

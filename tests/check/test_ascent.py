@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -21,6 +22,7 @@ from toptail.lab.scorers.base import Ascent, climb
 from toptail.lab.scorers.runs import of_run
 from toptail.lab.scorers.user import DifferentiableScore, as_score
 from toptail.lab.tasks.files import load_file
+from toptail.results import schema
 
 RNG = np.random.default_rng(0)
 STATES = RNG.uniform(-1, 1, (9, 3)).astype(np.float32)
@@ -142,6 +144,14 @@ def test_a_critic_that_is_safe_up_to_64_is_unsafe_under_ascent(spiked: Path) -> 
     assert "one step, ascent: unsafe." in said[0]
     assert failures(result.content, {"unsafe"}) == ["spike, one step, ascent: unsafe"]
     assert "one step, ascent: unsafe" in check_html(result.content)
+    jsonschema.validate(result.content, schema("check"))
+    maps = {axes.get_title(loc="left"): axes for axes in result.map().axes}
+    gain = np.asarray(maps["spike, ascent"].collections[0].get_array())
+    worth = ascent["one_step"]["worth"]
+    change = worth["ascent"]["mean"] - worth["K = 1"]["mean"]
+    assert gain.mean() == pytest.approx(change, abs=1e-9)
+    box = np.asarray(maps["spike, uniform candidates"].collections[0].get_array())
+    assert box.mean() > gain.mean()
 
 
 def test_the_maximizer_is_followed_at_every_step_where_that_is_asked_for(spiked: Path) -> None:

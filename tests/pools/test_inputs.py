@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.dirfs import DirFileSystem
 
 import toptail
 from toptail import InputError, TableColumns
@@ -324,6 +325,34 @@ def test_files_and_folders_through_fsspec() -> None:
         assert toptail.read(address, query=("policy", "prompt")) == here, address
     with pytest.raises(InputError, match=r"memory://text/none\.jsonl"):
         toptail.read("memory://text/none.jsonl")
+
+
+def test_addresses_of_the_hub_over_a_local_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``hf://`` as huggingface_hub's file system serves it, over a folder instead of the Hub."""
+
+    class Hub(DirFileSystem):  # type: ignore[misc]
+        protocol = "hf"
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(path=str(tmp_path), fs=fsspec.filesystem("file"), **options)
+
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            return path.removeprefix("hf://").strip("/")
+
+    monkeypatch.setitem(sys.modules["fsspec.registry"].__dict__["_registry"], "hf", Hub)
+    place = tmp_path / "datasets" / "org" / "name" / "data"
+    place.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows()), place / "test-00000-of-00001.parquet")
+    (place.parent / "scores.jsonl").write_text(lines(rows()))
+    here = toptail.read(rows(), query=("policy", "prompt"))
+    for end in ("data", "data/test-00000-of-00001.parquet", "scores.jsonl"):
+        address = f"hf://datasets/org/name/{end}"
+        assert toptail.read(address, query=("policy", "prompt")) == here, address
+    with pytest.raises(InputError, match=r"hf://datasets/org/name/none\.jsonl"):
+        toptail.read("hf://datasets/org/name/none.jsonl")
 
 
 def test_a_downloaded_data_set_with_a_readme_and_two_splits(tmp_path: Path) -> None:

@@ -91,6 +91,17 @@ def test_exceptions_are_on_the_first_screen(open_page: Open, divided: Any, width
     expect(said).to_be_in_viewport(ratio=1)
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", ["alone", "audit", "fifteen"])
+def test_curves_are_on_the_first_screen(
+    open_page: Open, name: str, width: int, request: pytest.FixtureRequest
+) -> None:
+    page = open_page(request.getfixturevalue(name), width=width)
+    expect(page.locator("header")).to_contain_text("not about AI safety")
+    expect(page.locator("figure").first).to_have_id("chart-best-of-k")
+    expect(page.locator("#chart-best-of-k .plot svg")).to_be_in_viewport(ratio=1)
+
+
 @pytest.mark.parametrize("name", ["audit", "thirty"])
 def test_a_name_opens_its_card(open_page: Open, name: str, request: pytest.FixtureRequest) -> None:
     page = open_page(request.getfixturevalue(name))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +15,14 @@ from tests.report.test_browser import browser as browser
 from toptail.report.choice import (
     choice_html,
     choice_latex,
+    choice_lines,
     choice_markdown,
+    choice_small,
     choice_tables,
     shown_curves,
 )
 from toptail.report.figures import frontier_figure
+from toptail.report.page import LONG
 from toptail.results import ChoiceResult
 
 
@@ -59,13 +60,28 @@ def test_names_mean_themselves(choice: dict[str, Any]) -> None:
     assert text.count("<img src=x") == text.count("\\<img src=x") > 0
 
 
-@pytest.mark.usefixtures("rendered_figures")
-def test_the_page_draws_value_against_k_once(choice: dict[str, Any]) -> None:
-    (panel,) = frontier_figure(choice, over_k=False).axes
-    assert panel.get_xlabel() == "KL to a random pick, nats"
+def test_the_page_shows_each_number_once(choice: dict[str, Any]) -> None:
+    """Curves as a chart, their numbers folded; KL is a figure of the folder alone."""
+    page = choice_html(choice)
+    assert page.count('<figure class="chart') == 1
+    assert "<img" not in page
     assert len(frontier_figure(choice).axes) == 2
-    (picture,) = re.findall(r"<img src=.data:image/svg\+xml;base64,([^\"]+)", choice_html(choice))
-    assert b"candidates K" not in base64.b64decode(picture)
+    tables = choice_tables(choice)
+    assert len(tables[1].rows) > LONG  # the best ones are a table of their own
+    assert page.count('<th scope="row"') == sum(len(table.rows) for table in tables)
+
+
+def test_the_terminal_has_whole_names(choice: dict[str, Any]) -> None:
+    long = {**choice["families"][0], "family": f"pessimistic({'all scorers, ' * 8}standardized)"}
+    said = choice_lines({**choice, "families": [long, *choice["families"][1:]]})
+    assert any(line.strip().startswith(long["family"]) for line in said)
+
+
+def test_a_notebook_shows_the_deployed_and_the_plain_curve(choice: dict[str, Any]) -> None:
+    html = choice_small(choice)
+    assert html.count("<svg") == 2
+    assert HOSTILE not in html
+    assert html.count("<tr>") == 1 + len(choice_tables(choice)[0].rows)
 
 
 def test_curves_shown_are_few_and_hold_a_plain_best(choice: dict[str, Any]) -> None:
@@ -102,7 +118,7 @@ def test_the_page_in_a_browser(
     page.goto(path.as_uri())
     expect(page.locator("#chart-value .series")).to_have_count(len(shown_curves(choice)))
     expect(page.get_by_text(choice["answer"][:40]).first).to_be_visible()
-    assert page.locator("img").evaluate_all("all => all.every(i => i.naturalWidth > 100)")
+    expect(page.locator("#chart-value .plot svg")).to_be_in_viewport(ratio=1)
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert page.evaluate("document.documentElement.scrollWidth") == width
     assert trouble == []

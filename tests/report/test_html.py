@@ -92,7 +92,11 @@ def test_sections_come_in_the_order_of_the_questions(compared: dict[str, Any]) -
     html = render_html(compared)
     anchors = [
         "<h1>",
+        'class="tally"',
         'class="remark warning">“perfect” is safe',
+        'id="curves"',
+        'id="chart-best-of-k"',
+        'class="about"',
         'id="baseline"',
         'id="verdicts"',
         'class="basis"',
@@ -100,8 +104,7 @@ def test_sections_come_in_the_order_of_the_questions(compared: dict[str, Any]) -
         'id="gain"',
         'id="chart-gain"',
         'id="scorers"',
-        'id="curves"',
-        'id="chart-best-of-k"',
+        'id="values"',
         'id="captured"',
         'id="deciles"',
         'id="ordering"',
@@ -147,6 +150,8 @@ def test_the_card_of_a_single_scorer_is_open(alone: dict[str, Any]) -> None:
     html = render_html(alone)
     assert re.search(r'<details class="card is-safe" open>', html)
     assert 'class="tally"' not in html
+    header = html[html.index("<header>") : html.index("</header>")]
+    assert "badge is-safe" in header
 
 
 def test_charts_get_the_audit_s_numbers(audit: dict[str, Any]) -> None:

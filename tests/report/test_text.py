@@ -17,6 +17,7 @@ from toptail.report.tables import numbers_table, verdict_table
 from toptail.report.text import (
     NOT_MEANT,
     basis_sentences,
+    change_sentence,
     exception_sentences,
     exceptions,
     shared_unseen,
@@ -319,3 +320,14 @@ def test_what_differs_between_scorers_is_said_in_their_cards(audit: Audit) -> No
     assert not any("excluded" in sentence for sentence in basis_sentences(audit))
     assert render_html(audit).count("Noisy cannot exclude this.") == 1
     assert render_markdown(audit).count("Noisy cannot exclude this.") == 1
+
+
+def test_of_many_scorers_the_highest_and_the_lowest_value_are_named(audit: Any) -> None:
+    ends = {name: scorer["value"][-1] for name, scorer in audit["scorers"].items()}
+    high, low = max(ends, key=lambda n: ends[n]), min(ends, key=lambda n: ends[n])
+    said = change_sentence(audit)
+    assert f"{ends[high]:.3f} of a possible" in said
+    assert f"(“{high}”, the highest of 5 scorers)" in said
+    assert f"(“{low}”, the lowest)" in said
+    audit["scorers"] = {"cursed": audit["scorers"]["cursed"]}
+    assert "(“cursed”)." in change_sentence(audit)

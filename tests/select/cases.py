@@ -19,6 +19,7 @@ from toptail.select import (
     RandomPick,
     RankEnsemble,
     RankPick,
+    ReciprocalRanks,
     ScoreRule,
     Selector,
     Soft,
@@ -82,6 +83,10 @@ KINDS = {
         RankEnsemble(score=rule("mean", "rank")), slow.of_ranks(MEMBERS, statistics.fmean)
     ),
     "min of ranks": Kind(RankEnsemble(score=rule("min", "rank")), slow.of_ranks(MEMBERS, min)),
+    "rrf": Kind(
+        ReciprocalRanks(score=ScoreRule("abc", MEMBERS), constant=2.0),
+        slow.reciprocal(MEMBERS, 2.0),
+    ),
     "rank": Kind(RankPick(score=A, rank=3), slow.place("a", lambda _: 3)),
     "trim": Kind(Trim(score=A, share=0.4), slow.place("a", lambda k: 1 + int(0.4 * k + 1e-9))),
     "poisson": Kind(PoissonBest(score=A, mean=2.5), slow.poisson("a", 2.5)),

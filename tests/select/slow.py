@@ -64,6 +64,19 @@ def of_ranks(members: Sequence[str], join: Callable[[list[float]], float]) -> Sl
     return weights
 
 
+def reciprocal(members: Sequence[str], constant: float) -> Slow:
+    def weights(pool: Columns) -> list[float]:
+        total = [0.0] * len(pool[members[0]])
+        for m in members:
+            s = pool[m]
+            for i, x in enumerate(s):
+                rank = sum(y > x for y in s) + (sum(y == x for y in s) + 1) / 2
+                total[i] += 1 / (constant + rank)
+        return best("s")({"s": [round(x, 12) for x in total]})
+
+    return weights
+
+
 def any_member(members: Sequence[str], make: Callable[[str], Slow]) -> Slow:
     def weights(pool: Columns) -> list[float]:
         found = [make(m)(pool) for m in members]

@@ -42,6 +42,7 @@ class TestPage:
     def test_every_part_is_there(self, page: str, folder: Path) -> None:
         for anchor in ("verdicts", "tables", "pictures", "regret", "sweeps", "theory", "claims"):
             assert f'id="{anchor}"' in page
+        assert page.index("</header>") < page.index('id="curse"') < page.index('class="about"')
         for drawing in drawings(read_controlled(folder)):
             assert f'id="{drawing.name}"' in page
         for claim in json.loads((folder / "claims.json").read_text()):

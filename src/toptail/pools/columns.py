@@ -383,8 +383,8 @@ def missing_scores(
     whole = [name for name in scores if split_seed(name)[0] not in incomplete]
     if policy is None and whole and columns.get("scores") is None:
         note = (
-            f"Left out for missing scores: {counts}; to audit them, say with the option “missing” "
-            "that those count as the lowest, or drop the candidates."
+            f"Left out for missing scores: {counts}; to audit them, let those count as the lowest "
+            "(--missing lowest, in Python TableColumns(missing='lowest')), or drop the candidates."
         )
         return MissingScores(frozenset(set(scores) - set(whole)), notes=(note,))
     gaps = "; ".join(_gap(name, mask, row) for name, mask in masks.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from typing import Any, Final
 
 from toptail.report.documents import (
@@ -21,14 +22,14 @@ from toptail.report.page import (
     LONG,
     Chart,
     Page,
-    Picture,
     Section,
     Sheet,
-    data_address,
     line_style,
+    log_steps,
+    notebook_table,
     render_page,
     rounded,
-    small_html,
+    small_curve,
 )
 from toptail.report.table import (
     Cell,
@@ -50,7 +51,6 @@ from toptail.report.text import (
     recorded,
     remark_lines,
     share_words,
-    short,
     with_interval,
 )
 from toptail.select.base import title_of
@@ -237,22 +237,26 @@ def choice_lines(choice: Choice) -> list[str]:
         return with_interval(entry["value"], entry["low"], entry["high"], decimals)
 
     optimism = number(choice["naive"]["optimism"], decimals)
+    baselines = [(BASELINES[k], ends(entry)) for k, entry in choice["baselines"].items()]
+    alone = [(deployed_words(each), ends(each)) for each in choice["families"][:MOST_CURVES]]
     return [
         *choice_sentences(choice),
         "",
         one_line(choice["answer"]),
         "",
-        f"{short(deployed_words(choice), 46):<48}{ends(choice)}",
-        *(f"{BASELINES[k]:<48}{ends(entry)}" for k, entry in choice["baselines"].items()),
+        *_columns([(deployed_words(choice), ends(choice)), *baselines]),
         "",
         f"Choosing and valuing on the same queries would have said {optimism} more.",
         "Each kind of selector alone, means on the same queries:",
-        *(
-            f"  {short(deployed_words(each), 44):<46}{ends(each)}"
-            for each in choice["families"][:MOST_CURVES]
-        ),
+        *(f"  {line}" for line in _columns(alone)),
         *remark_lines(choice["warnings"], choice["notes"]),
     ]
+
+
+def _columns(rows: Sequence[tuple[str, str]]) -> list[str]:
+    """Names, whole, with their numbers below each other."""
+    width = max(len(name) for name, _ in rows) + 2
+    return [f"{name:<{width}}{text}" for name, text in rows]
 
 
 def choice_method(choice: Choice) -> list[tuple[str, str]]:
@@ -271,60 +275,55 @@ def choice_method(choice: Choice) -> list[tuple[str, str]]:
 
 
 def choice_html(choice: Choice) -> str:
-    from toptail.report.figures import frontier_figure, image
-
     worth, families, *others = choice_tables(choice)
-    best = replace(
-        families,
-        name="best",
-        title="The best selectors, each alone",
-        caption=f"The first {MOST_CURVES} of the next table.",
-        rows=families.rows[:MOST_CURVES],
-    )
-    tables = [*([best] if len(families.rows) > LONG else []), families, *others]
+    if len(families.rows) > LONG:
+        rest = replace(
+            families,
+            name="others",
+            title="The other selectors, each alone",
+            caption="As in the table above.",
+            rows=families.rows[MOST_CURVES:],
+        )
+        others = [rest, *others]
+        families = replace(families, rows=families.rows[:MOST_CURVES])
+    shown, all_kinds = len(shown_curves(choice)), len(choice["curves"])
     curves = Chart(
-        "value", "Value against K", "Random pick dashed, oracle of the largest K dotted."
+        "value",
+        "Value against K",
+        f"The {shown} best of {all_kinds} kinds of selectors"
+        if shown < all_kinds
+        else "Every kind of selector",
+        low=True,
     )
-    against_kl = Picture(
-        "against-kl",
-        "Value against KL to the proposal",
-        "The same curves; KL measures how far a selector departs from a random pick.",
-        data_address(image(frontier_figure(choice, over_k=False), "svg")),
+    how = (
+        ", with the parameters that are best at each K on all queries: curves are somewhat too "
+        "high, the table below is not. Random pick dashed, oracle of the largest K dotted."
     )
+    opening = Section("frontier", [replace(curves, caption=curves.caption + how)])
+    folded = ("others", "curves")
     return render_page(
         Page(
             brand="toptail choose",
             heading=QUESTION,
             answers=[("", one_line(choice["answer"]))],
-            measured=choice_sentences(choice),
-            first=[
-                Section(
-                    "deploy",
-                    title="To deploy",
-                    lead=f"{deployed_words(choice)}. Stored as selector.json; on new pools without "
-                    'values, toptail.Selector.load("selector.json").pick(candidates) applies it.',
-                ),
-                Section("worth", [Sheet(worth)]),
+            opening=[opening],
+            lead=[
+                'Stored as selector.json; toptail.Selector.load("selector.json").pick(candidates) '
+                "applies it to new pools without values."
             ],
+            measured=choice_sentences(choice),
+            first=[Section("worth", [Sheet(worth)])],
             warnings=choice["warnings"],
             notes=choice["notes"],
             sections=[
-                Section(
-                    "frontier",
-                    [curves, against_kl],
-                    "Value against K",
-                    "The selectors with the highest values, with the parameters that are best at "
-                    "each K on all queries: curves are somewhat too high, the table above is not.",
-                ),
-                *(
-                    Section(t.name, [Sheet(t, sortable=True, folded=len(t.rows) > LONG)])
-                    for t in tables
-                ),
+                Section(t.name, [Sheet(t, sortable=True, folded=t.name in folded)])
+                for t in (families, *others)
             ],
             method=choice_method(choice),
             method_lead="Values of selectors that look at places in an order are exact over all "
             "K-subsets of a pool; others are means over drawn subsets. Intervals come from making "
-            "the choice again with queries weighed at random.",
+            "the choice again with queries weighed at random. The folder figures has the same "
+            "curves against KL, which measures how far a selector departs from a random pick.",
             scripts=_SCRIPTS,
             data=_chart_data(choice),
         )
@@ -352,8 +351,25 @@ def _chart_data(choice: Choice) -> dict[str, Any]:
 
 
 def choice_small(choice: Choice) -> str:
-    """What to deploy and what it is worth, as HTML for a notebook."""
-    return small_html([one_line(choice["answer"]), choice_sentences(choice)[0]], _worth(choice))
+    """What to deploy and what it is worth, with curves, as HTML for a notebook."""
+    ks, worth = choice["ks"], _worth(choice)
+    curves = {each["family"]: each["value"] for each in choice["curves"]}
+    plain = next((family for family in curves if family.startswith("best(")), None)
+    # The rows are the selector to deploy, then what it is compared with.
+    families = {"best_of_k_max": plain}
+    of_rows = [choice["family"], *(families.get(d["against"]) for d in choice["differences"])]
+    random, best = ([choice["baselines"][end]["value"]] * len(ks) for end in ("random", "oracle"))
+    rows = [
+        [
+            *(escape(cell.plain) for cell in row),
+            small_curve(log_steps(ks), curves[family], random=random, best=best)
+            if family in curves
+            else "",
+        ]
+        for row, family in zip(worth.rows, of_rows, strict=True)
+    ]
+    head = [*(column.label for column in worth.columns), f"K = 1 to {ks[-1]}"]
+    return notebook_table([one_line(choice["answer"]), choice_sentences(choice)[0]], head, rows)
 
 
 def choice_markdown(choice: Choice) -> str:

@@ -156,28 +156,26 @@ def difference_figure(audit: Audit) -> Figure:
         return figure
 
 
-def frontier_figure(choice: Mapping[str, Any], *, over_k: bool = True) -> Figure:
-    """Values of the best selectors against K and against KL to the proposal, or KL alone."""
+def frontier_figure(choice: Mapping[str, Any]) -> Figure:
+    """Values of the best selectors against K, and against KL to the proposal."""
     with mpl.rc_context(_SETTINGS):
-        figure = new_figure(9.5, 4.0 if over_k else 3.6)
-        *first, last = figure.subplots(1, 2 if over_k else 1, sharey=True, squeeze=False)[0]
+        figure = new_figure(9.5, 4.0)
+        over_k, over_kl = figure.subplots(1, 2, sharey=True)
         for rank, each in enumerate(shown_curves(choice)):
             how = line_style(rank).matplotlib
-            for panel in first:
-                panel.plot(np.log2(each["k"]), each["value"], **how)
-            last.plot(each["kl"], each["value"], label=short(each["family"], 30), **how)
-        for panel in (*first, last):
+            over_k.plot(np.log2(each["k"]), each["value"], **how)
+            over_kl.plot(each["kl"], each["value"], label=short(each["family"], 30), **how)
+        for panel in (over_k, over_kl):
             for name, dash in (("random", "--"), ("oracle", ":")):
                 value = choice["baselines"][name]["value"]
                 if value is not None:
                     panel.axhline(value, color=NEUTRAL, linestyle=dash)
-        for panel in first:
-            _deployed(choice, panel)
-            _k_axis(panel, choice["ks"])
-            panel.set_title("Value against K, best parameters at each K", fontsize=9)
-        last.set_xlabel("KL to a random pick, nats")
-        last.set_title("Value against KL to the proposal", fontsize=9)
-        (*first, last)[0].set_ylabel("value on all queries")
+        _deployed(choice, over_k)
+        _k_axis(over_k, choice["ks"])
+        over_k.set_title("Value against K, best parameters at each K", fontsize=9)
+        over_kl.set_xlabel("KL to a random pick, nats")
+        over_kl.set_title("Value against KL to the proposal", fontsize=9)
+        over_k.set_ylabel("value on all queries")
         figure.legend(loc="outside right upper", fontsize=7.5)
         return figure
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from html import escape
-from math import log2
 from typing import Any, Final
 
 from toptail.audit.settings import exact_percent
@@ -16,8 +15,12 @@ from toptail.report.page import (
     Section,
     Sheet,
     line_style,
+    log_steps,
+    notebook_table,
+    pill,
     render_page,
     rounded,
+    small_curve,
     small_html,
 )
 from toptail.report.table import Table
@@ -120,7 +123,9 @@ def _pools_html(page: Page, audit: Audit, tables: Mapping[str, Table]) -> str:
                 "Best-of-K draws K candidates for a query and keeps the one with the top score. "
                 "Does that help, up to which K, and how much of what was possible does it get?"
             ],
-            measured=[*page.measured, change_sentence(audit)],
+            answers=_only(audit),
+            values=change_sentence(audit),
+            says_safe=True,
             exceptions=exception_sentences(audit),
             method_lead="Curves are exact expectations over all subsets of K candidates of a pool, "
             "with ties averaged. Shares of the headroom and verdicts come from one set of draws of "
@@ -140,6 +145,14 @@ def _pools_html(page: Page, audit: Audit, tables: Mapping[str, Table]) -> str:
         tail=percent((1 - audit["thresholds"]["level"]) / 2),
         tally=tally(audit),
     )
+
+
+def _only(audit: Audit) -> list[tuple[str, str]]:
+    """The verdict on a scorer that is alone; those of several are counted."""
+    verdicts = [scorer["verdict"] for scorer in audit["scorers"].values()]
+    if len(verdicts) > 1:
+        return []
+    return [(v["status"], f"{headline(v, audit['k'][-1])}.") for v in verdicts]
 
 
 def _card(audit: Audit, rank: int, name: str) -> dict[str, Any]:
@@ -201,7 +214,7 @@ def _chart_data(audit: Audit) -> dict[str, Any]:
         data: dict[str, Any] = {"comparisons": pairs}
     else:
         whole = ("k", "random", "oracle", "oracle_low", "oracle_high")
-        data = {part: audit[part] for part in whole}
+        data = {part: audit[part] for part in whole} | {"judge": short(audit["value"], 40)}
         for part in ("delta", "rho"):
             data |= {part: (loss := audit["thresholds"][part]), f"{part}_text": exact_percent(loss)}
         data["scorers"] = [_scorer_data(audit, *at) for at in enumerate(ranked(audit))]
@@ -229,95 +242,38 @@ def _scorer_data(audit: Audit, rank: int, name: str) -> dict[str, Any]:
 
 
 def notebook_html(audit: Audit) -> str:
-    """The verdicts (or the differences between selectors) as an HTML table for a notebook.
-
-    A notebook has no style of ours: colours are inside the tags and readable on light and dark
-    ground, and curves are drawn in the colour of the text.
-    """
+    """The verdicts (or the differences between selectors) as an HTML table for a notebook."""
     measured = " ".join(data_sentences(audit))
     if audit["kind"] == "picks":
         table = next(t for t in tables_of(audit) if t.name == "differences")
         return small_html([measured, table.title], table)
-    k_max, grouped = audit["k"][-1], bool(audit.get("groups"))
-    head = ["Scorer", "Verdict", f"K = 1 to {k_max}", "Value", "Captured share"]
+    grouped = bool(audit.get("groups"))
+    head = ["Scorer", "Verdict", f"K = 1 to {audit['k'][-1]}", "Value", "Captured share"]
     head += ["Groups"] if grouped else []
-    rows = "".join(
-        "<tr>"
-        + "".join(f"<td>{cell}</td>" for cell in _notebook_row(audit, name, grouped))
-        + "</tr>"
-        for name in ranked(audit)
-    )
     lines = [measured, *exception_sentences(audit), NOT_MEANT]
-    return (
-        '<table><caption style="text-align:left;caption-side:top">'
-        f"{'<br>'.join(map(escape, lines))}</caption>"
-        f"<thead><tr>{''.join(f'<th>{text}</th>' for text in head)}</tr></thead>"
-        f"<tbody>{rows}</tbody></table>"
-    )
-
-
-_STATUS_COLOURS: Final = {
-    "safe": "#1a7a55",
-    "no gain": "#596577",
-    "unsafe": "#b3261e",
-    "inconclusive": "#8f5a00",
-}
-"""The page's colours on light ground, below white text."""
-
-
-def _pill(status: str, text: str, title: str = "") -> str:
-    style = f"background:{_STATUS_COLOURS[status]};color:#fff;border-radius:1em;padding:.1em .6em"
-    hint = f' title="{escape(title)}"' if title else ""
-    return f'<span style="{style};white-space:nowrap"{hint}>{escape(text)}</span>'
+    rows = (_notebook_row(audit, name, grouped) for name in ranked(audit))
+    return notebook_table(lines, head, rows)
 
 
 def _notebook_row(audit: Audit, name: str, grouped: bool) -> list[str]:
-    scorer = audit["scorers"][name]
+    scorer, ks = audit["scorers"][name], audit["k"]
     parts = ("captured", "captured_low", "captured_high")
     share, low, high = (last(scorer.get(part)) for part in parts)
+    ends = {"random": [audit["random"]] * len(ks), "best": audit["oracle"]}
     row = [
         escape(short(name, 40)),
-        _pill(scorer["verdict"]["status"], status_words(scorer["verdict"], audit["k"][-1], "")),
-        _small_curve(audit, scorer["value"]),
+        pill(scorer["verdict"]["status"], status_words(scorer["verdict"], ks[-1], "")),
+        small_curve(log_steps(ks), scorer["value"], **ends),
         escape(change_words(audit, name)),
         escape(with_interval(share, low, high)),
     ]
     if grouped:
         groups = audit["groups"].items()
         verdicts = {g: p["scorers"][name]["verdict"] for g, p in groups if name in p["scorers"]}
-        found = [_pill(v["status"], short(g, 12), v["status"]) for g, v in verdicts.items()]
+        found = [pill(v["status"], short(g, 12), v["status"]) for g, v in verdicts.items()]
         more = f" and {len(found) - _MOST_GROUPS} more" if len(found) > _MOST_GROUPS else ""
         row.append(" ".join(found[:_MOST_GROUPS]) + more)
     return row
 
 
 _MOST_GROUPS: Final = 8
-
-
-def _small_curve(audit: Audit, values: Sequence[float | None]) -> str:
-    """The value over K, between the lines of a random candidate and of the best possible choice."""
-    ends = [audit["random"], *audit["oracle"], *values]
-    known = [each for each in ends if each is not None]
-    low, high = min(known, default=0.0), max(known, default=1.0)
-    steps = [log2(k) / max(log2(audit["k"][-1]), 1e-9) for k in audit["k"]]
-
-    def path(over: Sequence[float | None]) -> str:
-        at = [
-            f"{2 + 96 * x:.1f},{26 - 24 * (y - low) / ((high - low) or 1):.1f}"
-            for x, y in zip(steps, over, strict=True)
-            if y is not None
-        ]
-        return "M" + "L".join(at) if at else ""
-
-    lines = [
-        (path([audit["random"]] * len(steps)), "1", "3 3", ".6"),
-        (path(audit["oracle"]), "1", "1 2", ".6"),
-        (path(values), "2", "", "1"),
-    ]
-    drawn = "".join(
-        f'<path d="{d}" fill="none" stroke="currentColor" stroke-width="{width}" '
-        f'stroke-dasharray="{dash}" opacity="{opacity}"/>'
-        for d, width, dash, opacity in lines
-        if d
-    )
-    return f'<svg width="100" height="28" viewBox="0 0 100 28" aria-hidden="true">{drawn}</svg>'

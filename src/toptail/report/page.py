@@ -12,10 +12,11 @@ import base64
 import functools
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
+from math import log2
 from typing import Any, ClassVar, Final, TypeAlias
 
 import jinja2
@@ -77,6 +78,8 @@ class Chart:
     caption: str = ""
     plain: bool = False
     """Without legend and tooltips."""
+    low: bool = False
+    """The legend stands below the plot."""
 
 
 @dataclass(frozen=True)
@@ -135,11 +138,15 @@ class Page:
     """Title of the browser's window; by default the heading."""
     answers: Sequence[tuple[str, str]] = ()
     """Answers below the heading, each with a status to mark it (or none)."""
+    values: str = ""
+    """What search makes of a random candidate's value, in a sentence."""
+    exceptions: Sequence[str] = ()
+    """Where the answers do not hold."""
+    opening: Sequence[Section] = ()
+    """The main picture, directly below the heading."""
     lead: Sequence[str] = ()
     measured: Sequence[str] = ()
     """Sentences about the data."""
-    exceptions: Sequence[str] = ()
-    """Where the answers do not hold."""
     first: Sequence[Section] = ()
     """Sections above the warnings."""
     warnings: Sequence[str] = ()
@@ -152,6 +159,8 @@ class Page:
     """Files of ``assets`` that draw charts and sort tables."""
     data: Mapping[str, Any] | None = None
     """The numbers of the charts."""
+    says_safe: bool = False
+    """The page speaks of *safe*: a line says what that does not mean."""
 
 
 def render_page(
@@ -217,16 +226,80 @@ def line_style(rank: int) -> LineStyle:
 
 def small_html(lines: Sequence[str], table: Table) -> str:
     """A table below a few lines, as HTML for a notebook."""
-    head = "".join(f"<th>{escape(column.label)}</th>" for column in table.columns)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell.plain)}</td>" for cell in row) + "</tr>"
-        for row in table.rows
-    )
+    rows = [[escape(cell.plain) for cell in row] for row in table.rows]
+    return notebook_table(lines, [column.label for column in table.columns], rows)
+
+
+def notebook_table(lines: Sequence[str], head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table below a few lines, as HTML for a notebook; the cells of ``rows`` are HTML already.
+
+    A notebook has no style of ours: colours are inside the tags and readable on light and dark
+    ground, and curves are drawn in the colour of the text.
+    """
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return (
         '<table><caption style="text-align:left;caption-side:top">'
         f"{'<br>'.join(map(escape, lines))}</caption>"
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        f"<thead><tr>{''.join(f'<th>{escape(text)}</th>' for text in head)}</tr></thead>"
+        f"<tbody>{body}</tbody></table>"
     )
+
+
+STATUS_COLOURS: Final = {
+    "safe": "#1a7a55",
+    "no gain": "#596577",
+    "unsafe": "#b3261e",
+    "inconclusive": "#8f5a00",
+}
+"""The page's colours on light ground, below white text."""
+
+
+def pill(status: str, text: str = "", title: str = "") -> str:
+    """A status in its colour, as HTML for a notebook."""
+    style = f"background:{STATUS_COLOURS[status]};color:#fff;border-radius:1em;padding:.1em .6em"
+    hint = f' title="{escape(title)}"' if title else ""
+    return f'<span style="{style};white-space:nowrap"{hint}>{escape(text or status)}</span>'
+
+
+def small_curve(
+    steps: Sequence[float],
+    values: Sequence[float | None],
+    *,
+    random: Sequence[float | None] = (),
+    best: Sequence[float | None] = (),
+) -> str:
+    """A curve of a table's height, as HTML for a notebook; ``steps`` are places in [0, 1].
+
+    Dashed: a random candidate. Dotted: the best possible choice.
+    """
+    known = [each for line in (random, best, values) for each in line if each is not None]
+    low, high = min(known, default=0.0), max(known, default=1.0)
+
+    def path(over: Sequence[float | None]) -> str:
+        at = [
+            f"{2 + 96 * x:.1f},{26 - 24 * (y - low) / ((high - low) or 1):.1f}"
+            for x, y in zip(steps, over, strict=False)
+            if y is not None
+        ]
+        return "M" + "L".join(at) if at else ""
+
+    lines = [
+        (path(random), "1", "3 3", ".6"),
+        (path(best), "1", "1 2", ".6"),
+        (path(values), "2", "", "1"),
+    ]
+    drawn = "".join(
+        f'<path d="{d}" fill="none" stroke="currentColor" stroke-width="{width}" '
+        f'stroke-dasharray="{dash}" opacity="{opacity}"/>'
+        for d, width, dash, opacity in lines
+        if d
+    )
+    return f'<svg width="100" height="28" viewBox="0 0 100 28" aria-hidden="true">{drawn}</svg>'
+
+
+def log_steps(ks: Sequence[int]) -> list[float]:
+    """Places of K between the ends of an axis with logarithmic scale."""
+    return [log2(k) / max(log2(ks[-1]), 1e-9) for k in ks]
 
 
 def rounded(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -88,6 +88,11 @@ def verdict_table(audit: Audit) -> Table:
         }
         for (name, scorer), share in zip(scorers.items(), shares, strict=True)
     ]
+    about_peak = " Peak: the highest value over K."
+    if not any("peak_value" in scorer for scorer in scorers.values()):
+        about_peak = ""  # a study that was stored before the peak's value was
+        for row in rows:
+            del row["Peak value"]
     star = " *: a group of queries or the other unit has another status."
     return Table.of(
         "verdicts",
@@ -95,7 +100,7 @@ def verdict_table(audit: Audit) -> Table:
         f"Gain: what the top score of {k_max} is worth more than a random candidate, in units of "
         "the value. Captured share: the gain divided by what the best possible choice among "
         f"{k_max} would gain (the headroom), with its {percent(audit['thresholds']['level'])} "
-        "interval. Peak: the highest value over K."
+        f"interval.{about_peak}"
         f"{star if any(row['Verdict'].detail.startswith('*') for row in rows) else ''}",
         rows,
     )

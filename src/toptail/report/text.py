@@ -238,12 +238,18 @@ def change_words(audit: Audit, name: str) -> str:
 
 
 def change_sentence(audit: Audit) -> str:
-    """What the first scorers of the ranking make of a random candidate's value."""
-    names = ranked(audit)
-    shown = names if len(names) <= _MOST_SCORERS else names[:1]
-    words = "; ".join(f"{change_words(audit, name)} (“{one_line(name)}”)" for name in shown)
-    first = "" if len(shown) == len(names) else "of the first of the list "
-    return f"Value {first}from a random candidate to the best of {audit['k'][-1]}: {words}."
+    """What the scorers make of a random candidate's value; of many, the best and the worst."""
+    names, notes = ranked(audit), {}
+    if len(names) > _MOST_SCORERS:
+        ends = {name: audit["scorers"][name]["value"][-1] for name in names}
+        known = [name for name in names if ends[name] is not None] or names[:1]
+        notes = {max(known, key=lambda name: ends[name]): f", the highest of {len(names)} scorers"}
+        notes.setdefault(min(known, key=lambda name: ends[name]), ", the lowest")
+        names = list(notes)
+    words = "; ".join(
+        f"{change_words(audit, name)} (“{one_line(name)}”{notes.get(name, '')})" for name in names
+    )
+    return f"Value from a random candidate to the best of {audit['k'][-1]}: {words}."
 
 
 def scope_sentence(audit: Audit) -> str:

@@ -29,7 +29,9 @@ def metrics(content: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _numbers(content: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
-    if content["kind"] == "pools":
+    if "kind" not in content:
+        yield from _of_check(content)
+    elif content["kind"] == "pools":
         yield from _of_scorers(content, "")
         for group, part in content.get("groups", {}).items():
             yield from _of_scorers(part, f"group/{group}/")
@@ -41,6 +43,20 @@ def _numbers(content: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
         yield "choice/k", content["k"]
         for each in content["differences"]:
             yield f"choice/gain over {each['against']}", each["difference"]
+
+
+def _of_check(content: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+    for name, scorer in content["scorers"].items():
+        yield f"{name}/status", STATUS[scorer["status"]]
+        for part in scorer["parts"]:
+            for kind in ("one_step", "closed_loop"):
+                entry = part.get(kind) or {}
+                where = f"{name}/{part['pools']}/{kind}"
+                if entry:
+                    yield f"{where}/status", STATUS[entry["status"]]
+                    yield f"{where}/captured", entry.get("captured")
+                for selector, worth in entry.get("worth", {}).items():
+                    yield f"{where}/{selector.replace('= ', '')}", worth["mean"]
 
 
 def _of_scorers(part: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, float | None]]:
@@ -57,13 +73,13 @@ def log(
     run: Any, content: Mapping[str, Any], page: str, summary: str, step: int | None = None
 ) -> None:
     """Send numbers, and the page or the words where the tracker has a place for them."""
-    found = metrics(content)
+    found, kind = metrics(content), content.get("kind", "check")
     package = type(run).__module__.partition(".")[0]
     if package in ("mlflow", "wandb", "trackio") and not hasattr(run, "log"):
         run = sys.modules[package] if package == "mlflow" else run
     if hasattr(run, "log_metrics") and hasattr(run, "log_text"):  # MLflow
         run.log_metrics(found, step=step)
-        run.log_dict(dict(content), f"toptail/{content['kind']}.json")
+        run.log_dict(dict(content), f"toptail/{kind}.json")
         run.log_text(page, "toptail/report.html")
     elif hasattr(run, "add_scalar"):  # TensorBoard
         for name, number in found.items():

@@ -24,6 +24,7 @@ from toptail.select.selectors import (
     RandomPick,
     RankEnsemble,
     RankPick,
+    ReciprocalRanks,
     Soft,
     Threshold,
     TopBy,
@@ -36,7 +37,7 @@ KINDS: Final[Mapping[str, type[Selector]]] = {
     each.kind: each
     for each in (
         *(RandomPick, Best, RankPick, Trim, PoissonBest, Filtered, Threshold),
-        *(Soft, Chi2, TopBy, Majority, WeightedVote, BestInMajority),
+        *(ReciprocalRanks, Soft, Chi2, TopBy, Majority, WeightedVote, BestInMajority),
     )
 }
 """Selectors by the names of their kinds; ensembles are named by how they join scores."""
@@ -318,11 +319,7 @@ def _top(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selecto
 
 def _ensemble(how: How) -> Maker:
     def made(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:
-        if not catalog.ensembles:
-            raise InputError(
-                f"{option('selectors', word)} joins several scores, and there is one, "
-                f"'{catalog.scorers[0].name}'; name more with {option('scores')}."
-            )
+        _need_several(catalog, word)
         penalties: Sequence[float] = (0.0,)
         if how == "pessimistic":
             penalties = _numbers(word, [x for x in parameters if x not in SCALES], PENALTIES)
@@ -336,6 +333,22 @@ def _ensemble(how: How) -> Maker:
                     yield _best_of(score)(score=score)
 
     return made
+
+
+def _rrf(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:
+    _need_several(catalog, word)
+    for constant in _numbers(word, parameters, [ReciprocalRanks.constant]):
+        _check(word, 0 <= constant < np.inf, "the constant is at least 0")
+        for rule in catalog.ensembles:
+            yield ReciprocalRanks(score=rule, constant=constant)
+
+
+def _need_several(catalog: Catalog, word: str) -> None:
+    if not catalog.ensembles:
+        raise InputError(
+            f"{option('selectors', word)} joins several scores, and there is one, "
+            f"'{catalog.scorers[0].name}'; name more with {option('scores')}."
+        )
 
 
 def _majority(catalog: Catalog, word: str, parameters: list[str]) -> Iterable[Selector]:
@@ -390,6 +403,7 @@ _MAKERS: Final[Mapping[str, Maker]] = {
     "poisson": _poisson,
     "threshold": _threshold,
     **{how: _ensemble(how) for how in JOINED},
+    "rrf": _rrf,
     "filter": _filter,
     "top": _top,
     "majority": _majority,

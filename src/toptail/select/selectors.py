@@ -235,6 +235,26 @@ class RankEnsemble(ScoreSelector, kind="ranks", complexity=1):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReciprocalRanks(SetSelector, kind="rrf", complexity=2):
+    """The highest sum of 1 / (constant + rank) over several scores, rank 1 being the best.
+
+    Reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009): a candidate near the top of one
+    score counts for more than one in the middle of all. Tied candidates share their mean rank.
+    """
+
+    score: ScoreRule
+    """The scores that are joined."""
+    constant: float = 60.0
+    """How little the first ranks differ from the next ones."""
+
+    def of_all(self, pool: Pool) -> Floats:
+        places = np.stack([pool.order(name).places() for name in self.score.members])
+        parts = 1.0 / (self.constant + pool.shape[1] + 1 - places)
+        parts.sort(axis=0)  # which score says what must not decide a tie by rounding
+        return best_weights(parts.sum(axis=0))
+
+
+@dataclass(frozen=True, kw_only=True)
 class TopBy(ScoreSelector, kind="top", complexity=4):
     """The best by one score within the top m of K by another column."""
 

@@ -103,6 +103,7 @@ _DECOMPOSITION: Final = (
 )
 
 PARTS: Final = (
+    Part("curves", link="", opens=True),
     Part("verdicts", link=""),
     Part(
         "tables",
@@ -153,9 +154,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
     View("tables", differences),
     FigureSpec("mechanism", "The failure mechanism", "pictures", ("fig:cartoon",), _MECHANISM),
     FigureSpec("landscape", "The score landscape", "pictures", ("fig:landscape",), _LANDSCAPE),
-    FigureSpec(
-        "curse", "Best-of-K: score and value of the pick", "pictures", ("fig:curse",), _CURSE
-    ),
+    FigureSpec("curse", "Best-of-K: score and value of the pick", "curves", ("fig:curse",), _CURSE),
     FigureSpec("norm", "The norm channel", "pictures", ("fig:toy-regret",), _NORM),
     View("pictures", norm_sheets),
     FigureSpec(

@@ -50,6 +50,8 @@ class Part:
     """A sentence or two below the heading."""
     link: str | None = None
     """Its name in the page's contents; by default the title, empty: not listed."""
+    opens: bool = False
+    """It stands directly below the page's heading."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,9 @@ def study_page(study: Study, results: StudyResults, pictures: Sequence[Picture])
     texts, tally = study.texts(results), claim_tally(results.claims)
     short, reading = short_words(results.scale), " ".join(texts.reading)
     sections = _sections(study, results, pictures)
+    opening = {part.anchor for part in study.parts if part.opens}
+    first = [section for section in sections if section.anchor in opening]
+    sections = [section for section in sections if section.anchor not in opening]
     if reading:
         title = "How to read this page"
         sections.append(Section("reading", (), title, reading, "How to read"))
@@ -113,6 +118,8 @@ def study_page(study: Study, results: StudyResults, pictures: Sequence[Picture])
         title=texts.title,
         brand=f"toptail · {texts.brand}",
         heading=texts.heading,
+        opening=first,
+        says_safe="safe" in texts.heading,
         lead=[texts.lead, *texts.summary, *([short] if short else [])],
         sections=sections,
         method=[(label, text) for label, text in texts.method if text],

@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.io.arrays import write_arrays
@@ -21,16 +22,33 @@ from toptail.lab.check.candidates import GROUPS, Source
 from toptail.lab.check.closed_loop import BASELINE
 from toptail.lab.check.inputs import ASCENT
 from toptail.lab.check.verdicts import QUESTIONS, asked, questions
+from toptail.lab.tasks.maze import UNIT, Maze
+from toptail.lab.tasks.names import is_ogbench, parse_name
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.pools import ScoredPools
-from toptail.report.page import Links, Page, Picture, Section, Sheet, data_address, render_page
+from toptail.pools.picks import JudgedPicks
+from toptail.report.page import (
+    Links,
+    Page,
+    Picture,
+    Section,
+    Sheet,
+    data_address,
+    line_style,
+    notebook_table,
+    pill,
+    render_page,
+    small_curve,
+)
 from toptail.report.table import Cell, Column, Table, interval_cell, numbers, status_cell, words
-from toptail.report.text import one_line, with_interval
-from toptail.results import AuditResult, PicksResult
+from toptail.report.text import NOT_MEANT, Ends, one_line, with_interval
+from toptail.results import AuditResult, PicksResult, to_pandas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,103 +140,236 @@ class CheckResult:
         return "\n".join([first, *lines])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(one_line(x))}</td>" for x in (name, *row)) + "</tr>"
-            for name, verdict in self.verdicts.items()
-            for row in ((question, *answer) for question, answer in verdict.answers.items())
-        )
-        head = "".join(f"<th>{x}</th>" for x in ("Critic", "Question", "Verdict", "Why"))
-        caption = escape(f"{self.content['task']}, judge: {self.content['judge']['name']}")
-        return f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>"
+        rows = []
+        for name, source, part, kind in self._asked():
+            entry = part[kind] or {"status": "inconclusive", "reason": "not done"}
+            values = [each[0] for each in self._values(source, name, kind).values()]
+            steps = list(np.linspace(0, 1, len(values)))
+            curve = small_curve(steps, values, random=values[:1] * len(values)) if values else ""
+            words = (escape(one_line(x)) for x in (name, asked(part, kind), entry["reason"]))
+            critic, question, reason = words
+            rows.append([critic, question, pill(entry["status"]), curve, reason])
+        caption = f"{self.content['task']}, judge: {self.content['judge']['name']}"
+        head = ["Critic", "Question", "Verdict", "By K", "Why"]
+        return notebook_table([caption, NOT_MEANT], head, rows)
+
+    def _asked(self) -> list[tuple[str, SourceResult, Part, str]]:
+        """Critic, source, its entry and the question, in the order of the page."""
+        sources = {each.source.name: each for each in self.sources}
+        return [
+            (name, sources[part["pools"]], part, kind)
+            for name, part in _parts(self.content)
+            for kind in questions(part)
+        ]
+
+    def summary(self) -> str:
+        """The check in words, as the command line prints it."""
+        return "\n".join(check_lines(self.content))
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables that :meth:`table` gives."""
+        return tuple(name for name, rows in self._rows().items() if rows)
+
+    def table(self, name: str) -> pa.Table:
+        """One of :attr:`tables` with all its digits, as an Arrow table.
+
+        ``verdicts`` has a row for each critic, source and question; ``curves`` one for each K and
+        for ascent; ``groups`` one for each distance group.
+        """
+        if name not in self.tables:
+            raise InputError(f"There is no table {name!r}; there are {', '.join(self.tables)}.")
+        return pa.Table.from_pylist(self._rows()[name])
+
+    def to_pandas(self, name: str = "verdicts") -> Any:
+        """One of :attr:`tables` as a pandas data frame; pandas must be installed."""
+        return to_pandas(self.table(name))
+
+    def log(self, run: Any, *, step: int | None = None) -> None:
+        """Send the numbers to an experiment tracker: see :meth:`toptail.AuditResult.log`.
+
+        They are called ``toptail/CRITIC/SOURCE/one_step/status`` and so on.
+        """
+        from toptail.report.trackers import log
+
+        page = check_html(self.content, self._pictures())
+        log(run, self.content, page, self.summary(), step)
+
+    def _rows(self) -> dict[str, list[dict[str, Any]]]:
+        rows: dict[str, list[dict[str, Any]]] = {"verdicts": [], "curves": [], "groups": []}
+        for name, source, part, kind in self._asked():
+            entry = part[kind] or {"status": "inconclusive", "reason": "not done"}
+            where = {"critic": name, "candidates": part["pools"], "question": QUESTIONS[kind]}
+            rows["verdicts"].append(where | {end: entry[end] for end in ("status", "reason")})
+            audited = kind == ONE_STEP and source.audit is not None
+            measure = {"measure": "captured share" if audited else "mean value"}
+            for selector, ends in self._values(source, name, kind).items():
+                numbers = dict(zip(("value", "low", "high"), ends, strict=True))
+                rows["curves"].append(where | measure | {"selector": selector} | numbers)
+            for group, found in entry.get("groups", {}).items():
+                numbers = dict(zip(("value", "low", "high"), _group_ends(found), strict=True))
+                rows["groups"].append(where | {"group": group, "status": found["status"]} | numbers)
+        return rows
 
     def plot(self) -> Figure:
         """A figure: for each source the one-step value and the value of episodes by K."""
-        from matplotlib.figure import Figure
+        from toptail.report.figures import new_figure
 
-        columns = len(self.sources)
-        figure = Figure(figsize=(1 + 3.6 * columns, 5.6), layout="constrained")
-        axes = figure.subplots(2, columns, squeeze=False)
-        for column, each in enumerate(self.sources):
-            for row, (kind, question) in enumerate(QUESTIONS.items()):
-                self._draw(axes[row, column], each, kind)
-                axes[row, column].set_title(f"{each.source.name}: {question}", fontsize=9)
-        axes[0, 0].legend(frameon=False)
+        found = [
+            (source, kind)
+            for kind in QUESTIONS
+            for source in self.sources
+            if any(self._values(source, name, kind) for name in self.content["scorers"])
+        ]
+        if not found:
+            raise InputError("There is nothing to draw: no candidate was judged, and no episode.")
+        across = {4: 2}.get(len(found), min(len(found), 3))
+        down = -(-len(found) // across)
+        figure = new_figure(9.0, 0.3 + 3.2 * down)
+        axes = figure.subplots(down, across, squeeze=False).ravel()
+        for panel, (source, kind) in zip(axes, found, strict=False):
+            self._draw(panel, source, kind)
+            title = f"{source.source.name}: {QUESTIONS[kind]}"
+            panel.set_title(title, fontsize=9, loc="left", fontweight="bold")
+        for empty in axes[len(found) :]:
+            empty.remove()
+        names = len(self.content["scorers"])
+        lines = {line.get_label(): line for panel in figure.axes for line in panel.lines}
+        figure.legend(
+            handles=lines.values(), loc="outside lower center", ncols=min(names, 4), frameon=False
+        )
         return figure
 
     def _draw(self, axes: Axes, source: SourceResult, kind: str) -> None:
+        """One source and question: a line for each critic, with its interval."""
         axes.set_xlabel("K")
-        for name, entry in self.content["scorers"].items():
-            (part,) = (p for p in entry["parts"] if p["pools"] == source.source.name)
-            if not part.get(kind):
-                continue
-            if kind == "one_step" and source.audit is not None:
-                audit = source.audit.to_dict()
-                found, labels = audit["scorers"][name], list(map(str, audit["k"]))
-                mean, low, high = (found[f"captured{end}"] for end in ("", "_low", "_high"))
-                axes.set_ylabel("share of the headroom captured")
-            else:
-                worth = dict(sorted(part[kind]["worth"].items(), key=lambda x: _place(x[0])))
-                labels = [selector.removeprefix("K = ") for selector in worth]
-                ends = ("mean", "low", "high")
-                mean, low, high = ([each[end] for each in worth.values()] for end in ends)
-                axes.set_ylabel("value" if kind == "one_step" else "value of an episode")
-            x = np.arange(len(labels))
-            (line,) = axes.plot(x, _numbers(mean), marker="o", markersize=3, label=name)
-            axes.fill_between(x, _numbers(low), _numbers(high), color=line.get_color(), alpha=0.15)
-            axes.set_xticks(x, labels)
+        one = "value" if source.audit is None else "share of the headroom captured"
+        axes.set_ylabel(one if kind == ONE_STEP else self._worth)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+        for rank, name in enumerate(self.content["scorers"]):
+            if worth := self._values(source, name, kind):
+                x, look = np.arange(len(worth)), line_style(rank).matplotlib
+                mean, low, high = (_numbers([each[i] for each in worth.values()]) for i in range(3))
+                axes.plot(x, mean, label=name, **look)
+                axes.fill_between(x, low, high, color=look["color"], alpha=0.15, linewidth=0)
+                axes.set_xticks(x, [selector.removeprefix("K = ") for selector in worth])
+
+    @property
+    def _worth(self) -> str:
+        return "share of episodes that succeed" if self.content["goals"] else "sum of rewards"
+
+    def _values(self, source: SourceResult, name: str, kind: str) -> dict[str, Ends]:
+        """Selector (``K = 8``, ``ascent``) -> a number with its interval; empty if not judged.
+
+        Of one step it is the share of the headroom that is captured, of episodes and of picks that
+        alone were judged the mean value.
+        """
+        parts = self.content["scorers"][name]["parts"]
+        (part,) = (each for each in parts if each["pools"] == source.source.name)
+        if not part.get(kind):
+            return {}
+        if kind == ONE_STEP and source.audit is not None:
+            audit = source.audit.to_dict()
+            gain = audit["scorers"][name]["gain"]
+            ends = zip(gain["value"], gain["low"], gain["high"], strict=True)
+            return {f"K = {k}": each for k, each in zip(audit["k"], ends, strict=True)}
+        worth = sorted(part[kind]["worth"].items(), key=lambda item: _place(item[0]))
+        return {selector: (e["mean"], e["low"], e["high"]) for selector, e in worth}
 
     @property
     def has_map(self) -> bool:
         """Whether states are places in a plane, or begin with one as in a maze, and were judged."""
         plane = self.queries.states.shape[1] == 2 or "maze" in self.content["task"]
-        return plane and any(each.judged is not None for each in self.sources)
+        return plane and bool(self._gains())
+
+    def _gains(self) -> dict[str, Floats]:
+        """Panel of the map -> what the critic's choice gains over a random candidate, by query.
+
+        Sources without a judge, and those whose judge is in doubt, have no panel.
+        """
+        panels: dict[str, Floats] = {}
+        for each in self.sources:
+            if (table := each.judged) is not None:
+                for name, columns in table.scorers.items():
+                    panels[f"{name}, {each.source.name} candidates"] = top_gain(table, columns)
+            for name, result in each.picked.items() if not each.doubts else ():
+                if result.picks is not None:
+                    choice = max(result.selectors, key=_place)
+                    what = choice if choice == ASCENT else f"{each.source.name}, best of {choice}"
+                    panels[f"{name}, {what}"] = picked_gain(result.picks, choice)
+        return panels
 
     def map(self) -> Figure:
         """A figure of the states: blue where the top score gains, red where it loses.
 
-        It has a panel for each critic and source whose candidates were all judged, by a judge
-        without doubts.
+        It has a panel for each critic and source that were judged, by a judge without doubts: the
+        top score of all candidates, or for the source 'ascent' the maximizer of the score. A lone
+        panel has the curve of its source beside it.
         """
-        from matplotlib.figure import Figure
+        from toptail.report.figures import new_figure
 
         if not self.has_map:
             raise InputError("There is no map: the states of this task are not places in a plane.")
-        panels = {
-            f"{name}, {each.source.name} candidates": top_gain(table, columns)
-            for each in self.sources
-            if (table := each.judged) is not None
-            for name, columns in table.scorers.items()
-        }
+        panels, walls = self._gains(), _walls(self.content["task"])
         largest = max(float(np.abs(gain).max()) for gain in panels.values()) or 1.0
-        across = min(len(panels), 3)
+        across = {1: 2, 4: 2}.get(len(panels), min(len(panels), 3))
         down = -(-len(panels) // across)
-        height = 4 if across == 1 else 9 / across
-        figure = Figure(figsize=(9, down * height), layout="constrained")
+        figure = new_figure(9.0, 0.4 + down * 8.4 / across)
         axes = figure.subplots(down, across, squeeze=False).ravel()
         x, y = self.queries.states[:, 0], self.queries.states[:, 1]
         for place, (title, gain) in zip(axes, panels.items(), strict=False):
-            look = {"c": gain, "cmap": "RdBu", "vmin": -largest, "vmax": largest, "s": 14}
-            dots = place.scatter(x, y, edgecolors="#808080", linewidths=0.3, **look)
-            place.set_title(title, fontsize=9)
+            if walls is not None:
+                rows, columns = walls.shape  # cell (i, j) has its centre at x = 4j - 4, y = 4i - 4
+                ends = (-1.5 * UNIT, (columns - 1.5) * UNIT, -1.5 * UNIT, (rows - 1.5) * UNIT)
+                grey = {"cmap": "Greys", "vmin": 0, "vmax": 3, "interpolation": "nearest"}
+                place.imshow(walls, extent=ends, origin="lower", **grey)
+                place.set_xlim(-UNIT, (columns - 2) * UNIT)  # half of the outer walls
+                place.set_ylim(-UNIT, (rows - 2) * UNIT)
+            look = {"c": gain, "cmap": "RdBu", "vmin": -largest, "vmax": largest, "s": 16}
+            dots = place.scatter(x, y, edgecolors="#606060", linewidths=0.3, **look)
+            place.set_title(title, fontsize=9, loc="left", fontweight="bold")
             place.set_aspect("equal")
             place.set_xticks([])
             place.set_yticks([])
+        maps = list(axes[: len(panels)])
+        label = "gain over a random candidate, in units of the value"
+        figure.colorbar(dots, ax=maps, label=label, shrink=0.8)
         for empty in axes[len(panels) :]:
-            empty.remove()
-        figure.colorbar(dots, ax=figure.axes, label="gain of the top score", shrink=0.8)
+            if len(panels) > 1:
+                empty.remove()
+            else:
+                (source,) = (each for each in self.sources if each.judged or each.picked)
+                self._draw(empty, source, ONE_STEP)
+                empty.set_title("One step, by K", fontsize=9, loc="left", fontweight="bold")
         return figure
 
     def _pictures(self) -> list[Picture]:
-        if not self.has_map:
-            return []
-        image = BytesIO()
-        self.map().savefig(image, format="png", dpi=140)
-        caption = (
-            "A dot is the state of a query. Blue: the candidate with the top score of the whole "
-            "pool is worth more than a random one; red: less."
-        )
-        source = data_address(image.getvalue(), "png")
-        return [Picture("gain-by-state", "Gain by state", caption, source)]
+        """The figures of the page: the map if there is one, then the curves if there are any."""
+        from toptail.report.figures import image
+
+        says = self.content["judge"]["says"]
+        found = []
+        if self.has_map:
+            caption = (
+                "A dot is the state of a query. Blue: what the critic takes, the top score of the "
+                "pool or the maximizer of the score (ascent), is worth more than a random "
+                f"candidate; red: less. Grey: walls. A value is {says}."
+            )
+            source = data_address(image(self.map(), "png"), "png")
+            found.append(Picture("map", _MAP, caption, source))
+        sources, names = self.sources, self.content["scorers"]
+        if any(
+            self._values(s, name, kind) for s in sources for name in names for kind in QUESTIONS
+        ):
+            caption = (
+                "With 95 % intervals: what the top score of K gains over a random candidate, as a "
+                f"share of the headroom, and {self._worth} where it is taken at every step. A "
+                f"value is {says}."
+            )
+            source = data_address(image(self.plot(), "svg"))
+            found.append(Picture("curves", _CURVES, caption, source))
+        return found
 
     def write(self, folder: str | PathLike[str]) -> Path:
         """Write ``check.json``, the page and the files behind them; returns the page's path.
@@ -256,7 +407,7 @@ def _place(selector: str) -> float:
     return float(selector.removeprefix("K = ")) if "=" in selector else np.inf
 
 
-def _numbers(values: list[float | None]) -> list[float]:
+def _numbers(values: Sequence[float | None]) -> list[float]:
     return [np.nan if value is None else value for value in values]
 
 
@@ -278,7 +429,20 @@ def _older(out: Path, sources: set[str]) -> list[str]:
     return [str(path.relative_to(out)) for path in files]
 
 
+def _walls(task: str) -> NDArray[np.bool_] | None:
+    """The walls of an OGBench maze; None in other tasks, and without the simulator."""
+    if not is_ogbench(task) or not parse_name(task).is_maze:
+        return None
+    from toptail.lab.tasks.simulator import make_env  # only here: it needs the extra `sim`
+
+    try:
+        return Maze.of(make_env(parse_name(task).environment)).walls
+    except InputError:
+        return None
+
+
 _MAP: Final = "Where the critic helps, and where it ruins"
+_CURVES: Final = "Value by K"
 QUESTION: Final = "Is the best of K candidates by this critic safe to take?"
 ONE_STEP, CLOSED_LOOP = QUESTIONS
 _CRITIC: Final = Column("Critic", "name")
@@ -299,7 +463,7 @@ def check_lines(content: Check) -> list[str]:
     return [*lines, "", *_measured(content), *_not_done(content)]
 
 
-def top_gain(table: ScoredPools, columns: Mapping[int | None, str]) -> np.ndarray:
+def top_gain(table: ScoredPools, columns: Mapping[int | None, str]) -> Floats:
     """What the top score of each pool is worth more than a random candidate, averaged over seeds.
 
     Candidates that share the top score count alike.
@@ -313,6 +477,20 @@ def top_gain(table: ScoredPools, columns: Mapping[int | None, str]) -> np.ndarra
             best = (worth * top).sum(axis=1) / top.sum(axis=1)
             gains[seed, block.queries] = best - worth.mean(axis=1)
     return np.asarray(gains.mean(axis=0))
+
+
+def picked_gain(picks: JudgedPicks, choice: str) -> Floats:
+    """What one selector's pick is worth more than a random candidate at each query.
+
+    Seeds are averaged; queries are in the order of the check.
+    """
+    means = {}
+    for name in (choice, BASELINE):
+        rows = picks.selector_at == picks.selector.to_pylist().index(name)
+        at = np.asarray(picks.query.to_numpy(zero_copy_only=False))[picks.query_at[rows]]
+        total = np.bincount(at.astype(np.int64), picks.value[rows], len(picks.query))
+        means[name] = total / np.bincount(at.astype(np.int64), minlength=len(picks.query))
+    return np.asarray(means[choice] - means[BASELINE])
 
 
 def check_html(content: Check, pictures: Sequence[Picture] = ()) -> str:
@@ -329,8 +507,13 @@ def check_html(content: Check, pictures: Sequence[Picture] = ()) -> str:
             measured=_measured(content),
             warnings=[text for entry in entries for text in entry["warnings"]],
             notes=_not_done(content),
-            first=[Section("map", pictures, _MAP)] if pictures else [],
-            sections=[*(Section(table.name, [Sheet(table)]) for table in tables), *behind],
+            opening=[Section(picture.name, [picture]) for picture in pictures[:1]],
+            says_safe=True,
+            sections=[
+                *(Section(table.name, [Sheet(table)]) for table in tables),
+                *(Section(each.name, [each]) for each in pictures[1:]),
+                *behind,
+            ],
             method=_method(content),
         )
     )
@@ -424,11 +607,15 @@ def _groups_table(content: Check) -> Iterable[Table]:
 
 
 def _group_cell(entry: Mapping[str, Any]) -> Cell:
+    return status_cell(entry["status"], with_interval(*_group_ends(entry)))
+
+
+def _group_ends(entry: Mapping[str, Any]) -> Ends:
+    """The captured share of a group, or the change of value to the largest K."""
     if "captured" in entry:
-        ends = [entry[f"captured{end}"] for end in ("", "_low", "_high")]
-    else:
-        ends = [entry["comparisons"][-1][end] for end in ("difference", "low", "high")]
-    return status_cell(entry["status"], with_interval(*ends))
+        return entry["captured"], entry["captured_low"], entry["captured_high"]
+    last = entry["comparisons"][-1]
+    return last["difference"], last["low"], last["high"]
 
 
 def _episodes_table(content: Check) -> Iterable[Table]:

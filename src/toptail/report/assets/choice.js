@@ -17,7 +17,7 @@ function overK(figure) {
     { name: "random", kind: "random", y: data.k.map(() => data.random) },
   ].filter((line) => !missing(line.y[0]));
   const x = { x: data.k.map(Math.log2), xNames: data.k.map(String), xTitle: "K, candidates to choose from (log scale)" };
-  charts.push(new LineChart(figure, { ...x, series, references, yTitle: "value", height: 440 }));
+  charts.push(new LineChart(figure, { ...x, series, references, yTitle: "value", height: 380 }));
 }
 
 overK(document.getElementById("chart-value"));

@@ -45,7 +45,9 @@ class LineChart {
     plot.replaceChildren();
     const series = this.visible();
     const references = spec.references.filter((line) => !hidden.has(line.id));
-    const drawn = [...series.flatMap((s) => [s.y, s.low ?? [], s.high ?? []]), ...references.map((r) => r.y)];
+    const crowd = series.length > 12; // their bands are hidden, and must not flatten the curves
+    const bands = crowd ? [] : series.flatMap((s) => [s.low ?? [], s.high ?? []]);
+    const drawn = [...series.map((s) => s.y), ...bands, ...references.map((r) => r.y)];
     const domain = extent(drawn);
     if (domain === null || this.width === 0) {
       if (this.width) add(plot, "p", "empty", "Nothing to show.");
@@ -54,7 +56,7 @@ class LineChart {
     this.layout(domain, series, references);
     this.svg = draw(plot, "svg", { viewBox: `0 0 ${this.width} ${this.height}`, "aria-hidden": "true" });
     this.svg.classList.toggle("many", series.length > 6); // their bands lie over each other
-    this.svg.classList.toggle("crowd", series.length > 12);
+    this.svg.classList.toggle("crowd", crowd);
     if (!missing(spec.harmBelow)) this.harmRegion(domain);
     this.axes();
     for (const line of references) this.reference(line);
@@ -122,9 +124,10 @@ class LineChart {
 
   series(series) {
     const { spec, x, y } = this;
+    const inside = (value) => Math.min(this.area.bottom, Math.max(this.area.top, y(value))); // a hidden band may be larger
     const group = draw(this.svg, "g", { class: "series", "data-id": series.id });
     group.style.setProperty("--colour", series.colour);
-    if (series.low) draw(group, "path", { class: "band", d: bandPath(spec.x, series.low, series.high, x, y) });
+    if (series.low) draw(group, "path", { class: "band", d: bandPath(spec.x, series.low, series.high, x, inside) });
     draw(group, "path", { class: "curve", d: linePath(spec.x, series.y, x, y), "stroke-dasharray": series.dash });
     series.y.forEach((value, i) => {
       if (!missing(value)) draw(group, "circle", { cx: x(spec.x[i]), cy: y(value), r: 2.4 });

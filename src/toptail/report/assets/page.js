@@ -72,7 +72,7 @@ function bestOfK() {
     { id: "oracle", name: "oracle", kind: "oracle", y: data.oracle },
     { name: "random", kind: "random", y: data.k.map(() => data.random) },
   ];
-  overK("best-of-k", { series, references, yTitle: "expected value" });
+  overK("best-of-k", { series, references, yTitle: `expected value: ${data.judge}`, height: 380 });
 }
 
 function deciles() {
