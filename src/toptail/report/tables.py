@@ -89,10 +89,6 @@ def verdict_table(audit: Audit) -> Table:
         for (name, scorer), share in zip(scorers.items(), shares, strict=True)
     ]
     about_peak = " Peak: the highest value over K."
-    if not any("peak_value" in scorer for scorer in scorers.values()):
-        about_peak = ""  # a study that was stored before the peak's value was
-        for row in rows:
-            del row["Peak value"]
     star = " *: a group of queries or the other unit has another status."
     return Table.of(
         "verdicts",
