@@ -1,0 +1,186 @@
+"""The page of the zoo, its figure, and the summary that the library ships.
+
+    python -m toptail_paper.zoo.page
+
+makes all three of ``paper/results/zoo``; a test compares the page with what is stored.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from toptail.io.files import write_texts
+from toptail.io.json_files import read_json
+from toptail.lab.critics.registry import CRITICS
+from toptail_paper.zoo.scores import SOURCES
+from toptail_paper.zoo.summary import HEAD, RAW, TASK, TDQ, TITLES, summary
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ROOT: Final = Path(__file__).parents[4]
+RESULTS: Final = ROOT / "paper" / "results" / "zoo"
+PAGE: Final = ROOT / "paper" / "docs" / "results" / "zoo.md"
+FIGURE: Final = ROOT / "paper" / "docs" / "figures" / "zoo.png"
+SHIPPED: Final = ROOT / "src" / "toptail" / "lab" / "check" / "zoo.json"
+
+OBJECTIVES: Final = {
+    "bellman": ("Bellman targets", "#1b6ca8"),
+    "contrastive": ("contrast with other goals", "#c8553d"),
+    "returns": ("recorded returns", "#6a994e"),
+}
+"""What a critic is trained by, in words, and the colour of its point."""
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines]) + "\n"
+
+
+def ranged(cell: Mapping[str, Any], digits: int = 2) -> str:
+    """A number with its interval."""
+    low, high = (f"{cell[end]:.{digits}f}".replace("-", "−") for end in ("low", "high"))
+    return f"{cell['mean']:.{digits}f} [{low}, {high}]".replace("-", "−")
+
+
+def leaderboard(content: Mapping[str, Any]) -> str:
+    """Every row, the highest captured share first."""
+    rows = []
+    for row in content["critics"].values():
+        near, box = (row["captured"][source] for source in SOURCES)
+        followed = row["followed"].get("uniform")
+        statuses = list(dict.fromkeys(x["status"] for x in (near, box)))
+        rows.append(
+            [
+                row["title"],
+                OBJECTIVES[row["trained_by"]][0] if row["trained_by"] else "–",
+                ranged(near),
+                ranged(box),
+                f"{near['tau_b']:.2f}".replace("-", "−"),
+                " / ".join(statuses),
+                row["ascent"] or "–",
+                "–" if followed is None else f"{100 * followed['mean']:.0f} %",
+                row.get("than_raw", "–"),
+                "–" if row["auc"] is None else f"{row['auc']:.3f}",
+                "–" if row["train_seconds"] is None else f"{row['train_seconds']:.0f}",
+            ]
+        )
+    head = ["critic", "trained by", "captured, near actions", "captured, whole box", "τ_b"]
+    head += ["best of 64", "ascent", "followed", "than raw", "AUC", "seconds"]
+    return table(head, rows)
+
+
+def cured(content: Mapping[str, Any]) -> str:
+    """The cure before and after."""
+    critics, found = content["critics"], content["cure"]
+    rows = []
+    for source, words in zip(SOURCES, ("near actions", "whole box"), strict=True):
+        cells = [ranged(critics[name]["captured"][source]) for name in (RAW, HEAD, TDQ)]
+        closed = found[source]
+        share = [f"{100 * closed[end]:.0f}" for end in ("closed", "low", "high")]
+        rows.append([words, *cells, f"{share[0]} % [{share[1]}, {share[2]}]"])
+    head = ["PointMaze, best of 64", "before (raw)", "after (value head)", "TD-Q from scratch"]
+    return table([*head, "gap closed"], rows) + f"\nBy the declared rule: **{found['answer']}**.\n"
+
+
+def studied(_: Mapping[str, Any]) -> str:
+    """The fixed-query study: behaviour model's candidates, exact value and simulator."""
+    stored = read_json(RESULTS / "selection" / TASK / "tables" / "fixed-query.json")
+    own, rows = stored["rows"]["PointMaze"], []
+    for name in (TDQ, HEAD, RAW, "cosine", "straight", "likely"):
+        row = own[name]
+        regret = row["exact/nregret_64"]
+        share = {"mean": 1 - regret["mean"], "low": 1 - regret["high"], "high": 1 - regret["low"]}
+        best = f"{100 * row['exact/best_pick_64']['mean']:.0f} %"
+        gain = "+" + ranged(row["rollout_delta"], 4)
+        rows.append([_title(name), ranged(share), best, gain])
+    rows.sort(key=lambda row: row[1], reverse=True)
+    head = ["critic", "captured, exact value", "pick is a best one", "gain by simulator rollouts"]
+    return table(head, rows)
+
+
+def antmaze(_: Mapping[str, Any]) -> str:
+    """What is known on AntMaze: order and retrieval of recorded goals."""
+    home = RESULTS / "semantics" / "antmaze-medium-navigate-v0" / "tables"
+    order, found = (
+        read_json(home / f"{name}.json")["rows"]["AntMaze"] for name in ("main", "retrieval")
+    )
+    rows = [
+        [_title(name), ranged(order[name]["tau"], 3), ranged(found[name]["auc"], 3)]
+        for name in (TDQ, HEAD, RAW, "cosine")
+    ]
+    return table(["AntMaze, published ant", "τ with γ^d", "retrieval AUC"], rows)
+
+
+def _title(name: str) -> str:
+    if name == "likely":
+        return "Most likely action"
+    return TITLES.get(name) or CRITICS[name].title
+
+
+PARTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    part.__name__: part for part in (leaderboard, cured, studied, antmaze)
+}
+"""The parts of the page that are made of stored results."""
+
+
+def made(page: str, content: Mapping[str, Any]) -> str:
+    """A page with its parts made anew."""
+
+    def part(match: re.Match[str]) -> str:
+        return f"{match[1]}\n{PARTS[match[2]](content)}{match[3]}"
+
+    return re.sub(r"(<!-- made: (\w+) -->)\n.*?(<!-- end: \2 -->)", part, page, flags=re.DOTALL)
+
+
+def figure(content: Mapping[str, Any]) -> Figure:
+    """Retrieval on one axis, captured share on the other: good rankers, good objectives."""
+    from toptail.report.figures import new_figure
+
+    drawn = new_figure(7.0, 4.6)
+    axes = drawn.add_subplot()
+    for row in content["critics"].values():
+        if row["auc"] is None:
+            continue
+        near = row["captured"]["nearest"]
+        bars = [[near["mean"] - near["low"]], [near["high"] - near["mean"]]]
+        _, colour = OBJECTIVES[row["trained_by"]]
+        axes.errorbar([row["auc"]], [near["mean"]], yerr=bars, fmt="o", color=colour, capsize=3)
+        axes.annotate(
+            row["title"],
+            (row["auc"], near["mean"]),
+            xytext=(7, 5),
+            textcoords="offset points",
+            fontsize=9,
+        )
+    line = content["critics"]["straight"]["captured"]["nearest"]["mean"]
+    axes.axhline(line, color="0.5", linestyle=":", linewidth=1)
+    beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "fontsize": 8, "color": "0.4"}
+    axes.text(0.99, line, "straight line to the goal", va="bottom", ha="right", **beside)
+    for number, (words, colour) in enumerate(OBJECTIVES.values()):
+        place: dict[str, Any] = {"transform": axes.transAxes, "fontsize": 9}
+        axes.text(0.02, 0.04 + 0.05 * number, f"● trained by {words}", color=colour, **place)
+    axes.set_xlabel("Retrieval AUC: is the true goal ranked above others? (good ranker →)")
+    axes.set_ylabel("Captured share at best of 64 (good objective ↑)")
+    axes.margins(0.2)
+    axes.spines[["top", "right"]].set_visible(False)
+    return drawn
+
+
+def main() -> None:
+    """Write summary, figure and page."""
+    content = summary(RESULTS)
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    for path in (RESULTS / "summary.json", SHIPPED):
+        write_texts(path.parent, {path.name: text})
+    figure(content).savefig(FIGURE, dpi=130)
+    write_texts(PAGE.parent, {PAGE.name: made(PAGE.read_text(encoding="utf-8"), content)})
+
+
+if __name__ == "__main__":
+    main()

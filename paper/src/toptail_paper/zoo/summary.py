@@ -1,0 +1,225 @@
+"""What the zoo's scores are worth, and the answers by the rules of ``paper/docs/zoo.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+import toptail
+from toptail.io.json_files import read_json
+from toptail.lab.critics.registry import CRITICS
+from toptail.pools.columns import group_seeds
+from toptail.stats import best_of_k, bootstrap_sums, cluster_sums, percentile_interval
+from toptail.stats.resample import bootstrap_p, holm
+from toptail_paper.zoo.scores import SOURCES
+
+TASK: Final = "pointmaze-medium-navigate-v0"
+FORMAT: Final = "toptail-zoo-1"
+RESAMPLES: Final = 10_000
+RAW, TDQ, HEAD = "raw", "tdq", "value_head"
+
+NO_BETTER: Final = 0.05
+"""A critic is no better than raw if it captures less than this much more."""
+HALF, QUARTER = 0.5, 0.25
+"""Share of the gap to TD-Q that a cure closes, and that its interval begins above."""
+GOOD_OBJECTIVE: Final = 0.8
+"""Captured share of a good objective."""
+GOOD_RANKER: Final = 0.01
+"""How far the AUC of a good ranker may lie below raw's."""
+
+TITLES: Final = {
+    "straight": "Straight line to the goal",
+    "random": "Random score",
+    "raw_all_mean": "Raw: mean of 6 networks",
+    "raw_all_min": "Raw: minimum of 6 networks",
+    "raw_all_lcb": "Raw: lower bound of 6 networks",
+    "tdq_all_mean": "TD-Q: mean of 6 networks",
+    "tdq_all_min": "TD-Q: minimum of 6 networks",
+    "tdq_all_lcb": "TD-Q: lower bound of 6 networks",
+}
+"""Names of rows that are no critic's own."""
+
+
+class Shares(NamedTuple):
+    """Captured shares of some scorers with resamples that all of them share."""
+
+    names: Sequence[str]
+    point: NDArray[np.float64]
+    """``[scorers]``: (value of the top score less that of a random candidate) over the headroom."""
+    draws: NDArray[np.float64]
+    """``[resamples, scorers]``, over clusters."""
+
+    def of(self, name: str) -> tuple[float, NDArray[np.float64]]:
+        at = self.names.index(name)
+        return float(self.point[at]), self.draws[:, at]
+
+
+def captured_shares(path: Path) -> Shares:
+    """The captured share of every scorer of a stored table, its seeds averaged."""
+    table = pq.read_table(path)
+    count = int(table["query"].to_numpy()[-1]) + 1
+
+    def dense(name: str) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = table[name].to_numpy().astype(np.float64)
+        return found.reshape(count, -1)
+
+    values = dense("value")
+    size = values.shape[1]
+    _, cluster = np.unique(dense("cluster")[:, 0], return_inverse=True)
+    seeds = group_seeds(_scores(table.column_names))
+    picked = {
+        name: np.mean([best_of_k(dense(c), values, [size])[:, 0] for c in own.values()], axis=0)
+        for name, own in seeds.items()
+    }
+    columns = [values.mean(axis=1), values.max(axis=1), *picked.values()]
+    sums = cluster_sums(np.stack(columns, axis=1), cluster)
+    draws = bootstrap_sums(sums, np.random.default_rng(0), RESAMPLES)
+
+    def shares(total: NDArray[np.float64]) -> NDArray[np.float64]:
+        low, best = total[..., :1], total[..., 1:2]
+        found: NDArray[np.float64] = (total[..., 2:] - low) / (best - low)
+        return found
+
+    return Shares(list(picked), shares(sums.sum(axis=0)), shares(draws))
+
+
+def _scores(columns: Sequence[str]) -> list[str]:
+    return [name for name in columns if name not in ("query", "cluster", "group", "value")]
+
+
+def _audit(path: Path) -> toptail.AuditResult:
+    return toptail.audit(
+        path,
+        scores=_scores(pq.read_schema(path).names),
+        values="value",
+        query="query",
+        cluster="cluster",
+        group="group",
+    )
+
+
+def interval(draws: NDArray[np.float64]) -> tuple[float, float]:
+    """The 95 % interval of resamples."""
+    low, high = percentile_interval(draws)
+    return float(low), float(high)
+
+
+def summary(results: Path) -> dict[str, Any]:
+    """Every row of the zoo on PointMaze, with the answers that were asked for before."""
+    tables = {source: results / f"pointmaze_{source}.parquet" for source in SOURCES}
+    shares = {source: captured_shares(path) for source, path in tables.items()}
+    audits = {source: _audit(path) for source, path in tables.items()}
+    checks, runs = read_json(results / "checks.json"), read_json(results / "runs.json")
+    names = shares[SOURCES[0]].names
+    rows: dict[str, dict[str, Any]] = {}
+    for name in names:
+        captured = {}
+        for source in SOURCES:
+            point, draws = shares[source].of(name)
+            low, high = interval(draws)
+            verdict = audits[source].verdicts[name]
+            tau = audits[source].to_dict()["scorers"][name]["tau_b"]
+            own: dict[str, Any] = {"mean": point, "low": low, "high": high}
+            captured[source] = own | {"status": verdict.status, "tau_b": tau["mean"]}
+        rows[name] = {
+            "title": title(name),
+            "trained_by": trained_by(name),
+            "seeds": audits[SOURCES[0]].to_dict()["scorers"][name].get("seeds"),
+            "captured": captured,
+            "ascent": checks.get(name, {}).get("ascent"),
+            "followed": checks.get(name, {}).get("followed", {}),
+            "auc": _of_runs(runs, name, lambda run: run["last_metrics"]["auc"]),
+            "train_seconds": _of_runs(runs, name, lambda run: run["seconds"]),
+        }
+    for name, answer in answers(rows, shares).items():
+        rows[name] |= answer
+    return {
+        "format": FORMAT,
+        "task": TASK,
+        "judge": "exact",
+        "queries": 600,
+        "k": 64,
+        "commit": checks["commit"],
+        "critics": dict(
+            sorted(rows.items(), key=lambda row: -row[1]["captured"]["nearest"]["mean"])
+        ),
+        "cure": cure(shares),
+    }
+
+
+def title(name: str) -> str:
+    critic, _, readout = name.partition(".")
+    if name in TITLES:
+        return TITLES[name]
+    kinds = {"min": "minimum of 2 networks", "lcb": "lower bound of 2 networks"}
+    own = CRITICS[critic].title
+    return f"{own}: {kinds[readout.rpartition('_')[2]]}" if readout else own
+
+
+def trained_by(name: str) -> str | None:
+    """The objective of a row; None where nothing is trained."""
+    critic = name.partition(".")[0].partition("_all")[0]
+    return CRITICS[critic].trained_by if critic in CRITICS else None
+
+
+def _of_runs(runs: Mapping[str, Any], name: str, read: Any) -> float | None:
+    """The mean over a critic's runs; of runs that were trained twice, the later one."""
+    own = [run for key, run in runs.items() if key.startswith(f"{TASK}/{name}/")]
+    later = [run for key, run in runs.items() if key.startswith(f"{TASK}/{name}/") and "(" in key]
+    found = [read(run) for run in later or own]
+    return float(np.mean(found)) if found else None
+
+
+def answers(
+    rows: Mapping[str, Mapping[str, Any]], shares: Mapping[str, Shares]
+) -> dict[str, dict[str, Any]]:
+    """Safe, better than raw, good ranker and good objective, of each row."""
+    others = [name for name in rows if name != RAW]
+    differences = {
+        source: {name: own.of(name)[1] - own.of(RAW)[1] for name in others}
+        for source, own in shares.items()
+    }
+    adjusted = {
+        source: dict(
+            zip(others, holm([bootstrap_p(own[name][:, None])[0] for name in others]), strict=True)
+        )
+        for source, own in differences.items()
+    }
+    found: dict[str, dict[str, Any]] = {}
+    for name, row in rows.items():
+        captured = row["captured"].values()
+        safe = all(x["status"] == "safe" for x in captured) and row["ascent"] != "unsafe"
+        good = safe and all(x["mean"] >= GOOD_OBJECTIVE for x in captured)
+        ranks = row["auc"] is not None and row["auc"] >= rows[RAW]["auc"] - GOOD_RANKER
+        found[name] = {"safe": safe, "good_objective": good, "good_ranker": ranks}
+        if name == RAW:
+            continue
+        ends = {source: interval(own[name]) for source, own in differences.items()}
+        better = all(low > 0 and adjusted[source][name] < 0.05 for source, (low, _) in ends.items())
+        no_better = all(high < NO_BETTER for _, high in ends.values())
+        answer = "better" if better else "no better" if no_better else "not decided"
+        more = {
+            source: {"mean": shares[source].of(name)[0] - shares[source].of(RAW)[0]}
+            | dict(zip(("low", "high"), ends[source], strict=True))
+            for source in shares
+        }
+        found[name] |= {"than_raw": answer, "more_than_raw": more}
+    return found
+
+
+def cure(shares: Mapping[str, Shares]) -> dict[str, Any]:
+    """The share of the gap between raw and TD-Q that the value head closes."""
+    found: dict[str, Any] = {}
+    for source, own in shares.items():
+        (before, d0), (after, d1), (value, d2) = (own.of(name) for name in (RAW, HEAD, TDQ))
+        low, high = interval((d1 - d0) / (d2 - d0))
+        closed = (after - before) / (value - before)
+        found[source] = {"closed": closed, "low": low, "high": high}
+    cured = all(x["closed"] >= HALF and x["low"] > QUARTER for x in found.values())
+    not_cured = all(x["high"] < QUARTER for x in found.values())
+    return found | {"answer": "cured" if cured else "not cured" if not_cured else "partly cured"}
