@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from itertools import groupby
@@ -13,15 +14,28 @@ import pyarrow.parquet as pq
 import pytest
 
 from toptail.errors import InputError
+from toptail.io.arrays import read_arrays
 from toptail.io.json_files import read_json, write_json
-from toptail_paper.claims import pages, pages_selection
+from toptail_paper.claims import pages, pages_power, pages_selection
 from toptail_paper.claims import report as module
-from toptail_paper.claims.pages import EVERY, LEDGERS, PAGES, PARTS, REPORT, ROOT, ledger, made
-from toptail_paper.claims.pages_selection import CHECK, ERROR, STUDY, rows
+from toptail_paper.claims.pages import (
+    DOCS,
+    EVERY,
+    LEDGERS,
+    PAGES,
+    PARTS,
+    REPORT,
+    ROOT,
+    ledger,
+    made,
+)
+from toptail_paper.claims.pages_power import PAIRS
+from toptail_paper.claims.pages_selection import CHECK, ERROR, MAIN, STUDY, rows
 from toptail_paper.claims.report import printed, report, template
 from toptail_paper.claims.reported import published
 
 RESULTS = ROOT / "paper" / "results"
+FOLDERS = (STUDY, MAIN)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -105,7 +119,7 @@ def test_stored_best_picks_are_those_of_the_stored_scores(stored: dict[str, Any]
 
 
 def test_candidates_without_a_model_are_like_the_studys() -> None:
-    """The page says so of levels and of the random pick's share of best ones."""
+    """The judges' error is measured on them: levels and best picks at random agree."""
     own, near = (rows(folder, "judges")["exact"] for folder in (STUDY, CHECK))
     for name in ("levels_1", "levels_2", "levels_3", "tau_b_ceiling"):
         assert near[name]["mean"] == pytest.approx(own[name]["mean"], abs=0.01)
@@ -115,37 +129,114 @@ def test_candidates_without_a_model_are_like_the_studys() -> None:
     )
 
 
-def test_a_study_with_its_own_trivial_scores_is_quoted(
+def test_the_main_settings_have_the_studys_queries_and_candidates() -> None:
+    """The pages put numbers of both runs side by side."""
+    found = [read_arrays(published() / folder / "rollouts.npz")["header"] for folder in FOLDERS]
+    own, main = (json.loads(str(header[1])) for header in found)
+    for name in ("queries", "candidates", "policy", "seed", "repeats", "horizon"):
+        assert own[name] == main[name]
+
+
+def test_trivial_scores_and_the_continuous_judge_are_the_main_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = [pages_selection.trivial(), pages_selection.levels(), pages_selection.judge_error()]
-    for folder in (STUDY, CHECK):
+    for folder in (STUDY, MAIN, CHECK):
         shutil.copytree(published() / folder / "tables", tmp_path / folder / "tables")
-    table, check = (tmp_path / f / "tables" / "fixed-query.json" for f in (STUDY, CHECK))
-    content, trivial = (read_json(path) for path in (table, check))
-    straight = trivial["rows"]["PointMaze"]["straight"]
-    straight["exact/nregret_64"] |= {"mean": 0.125, "low": 0.0625, "high": 0.25}
-    content["rows"]["PointMaze"] |= trivial["rows"]["PointMaze"]
+    table, judges = (tmp_path / MAIN / "tables" / f"{n}.json" for n in ("fixed-query", "judges"))
+    content = read_json(table)
+    ends = {"mean": 0.125, "low": 0.0625, "high": 0.25}
+    content["rows"]["PointMaze"]["straight"]["exact/nregret_64"] |= ends
     write_json(table, content)
-    judges = tmp_path / STUDY / "tables" / "judges.json"
     content = read_json(judges)
-    other = rows(CHECK, "judges")["exact_continuous"]
-    content["rows"]["PointMaze"]["exact_continuous"] = other
+    content["rows"]["PointMaze"]["exact_continuous"]["tau_b_ceiling"]["mean"] = 0.5
     write_json(judges, content)
     error = read_json(published() / CHECK / ERROR)
     write_json(tmp_path / STUDY / ERROR, {**error, "pools": 12345})
     monkeypatch.setattr(pages_selection, "published", lambda: tmp_path)
-    assert "0.88 [0.75, 0.94]" in pages_selection.trivial()
-    assert "¹" in before[1]
-    assert "¹" not in pages_selection.levels()
+    assert "straight line gets 0.88 [0.75, 0.94]" in " ".join(pages_selection.trivial().split())
+    assert "| Exact value, continuous | 18.2 % | 0.6 % | 0.3 % | 80.9 % | 0.50 |" in (
+        pages_selection.levels()
+    )
     assert "12345 pools" in pages_selection.judge_error()
-    assert before[0] != pages_selection.trivial()
+
+
+# Gains and differences of the rollouts are what the stored returns say.
+
+
+@pytest.fixture(scope="module")
+def returned() -> dict[str, Any]:
+    arrays = read_arrays(published() / MAIN / "rollouts.npz")
+    random = arrays["random_returns"].astype(np.float64).mean(axis=(1, 2))
+    picked = arrays["returns"].astype(np.float64).mean(axis=2)
+    names = np.array([str(name).partition("@")[0] for name in arrays["selectors"]])
+    gains = {n: picked[:, names == n].mean(axis=1) - random for n in set(names)}
+    return {"gains": gains, "trajectory": arrays["trajectory"]}
+
+
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+def test_a_difference_of_gains_is_that_of_the_returns(
+    a: str, b: str, returned: dict[str, Any]
+) -> None:
+    """By a bootstrap of its own, trajectory by trajectory."""
+    each = returned["gains"][a] - returned["gains"][b]
+    found = pages_power.less(a, b)
+    assert found.mean == pytest.approx(each.mean(), abs=1e-7)
+    of = [each[returned["trajectory"] == t] for t in np.unique(returned["trajectory"])]
+    rng = np.random.default_rng(1)
+    drawn = [
+        np.concatenate([of[i] for i in rng.integers(0, len(of), len(of))]).mean()
+        for _ in range(2000)
+    ]
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.15 * (high - low))
+    assert (found.low > 0 or found.high < 0) == (low > 0 or high < 0)
+
+
+def test_what_is_said_of_gains_is_so() -> None:
+    """The page's sentences below its tables of gains."""
+    main = pages_power.main_rollouts()
+    for name in ("tdq", "raw", "cosine", "value_head"):
+        found = pages_power.gain(main, "PointMaze", name)
+        assert found.low > 0
+        assert min(found.seeds.values()) > 0
+    assert pages_power.less("value_head", "reference").low > 0
+    for name in ("straight", "likely"):
+        assert pages_power.less(name, "raw").mean > 0
+    assert abs(pages_power.less("raw", "cosine").mean) < 0.001
+    text = " ".join((DOCS / "results" / "selection.md").read_text(encoding="utf-8").split())
+    assert f"{pages_power.LEAST:.2f} half-widths" in text
+    assert "501 queries of 99 trajectories" in text
+
+
+def test_decidable_is_a_true_difference_that_is_shown_in_four_runs_of_five() -> None:
+    half = 1.0
+    rng = np.random.default_rng(0)
+    estimates = rng.normal(pages_power.LEAST * half, half / 1.959964, 100_000)
+    assert np.mean(np.abs(estimates) > half) == pytest.approx(0.8, abs=0.005)
+
+
+def test_the_table_of_power_says_what_the_paper_could_not_decide() -> None:
+    text = pages_power.power()
+    rows = {
+        r.split(" | ")[0]: r.split(" | ") for r in re.findall(r"^\| (.+: TD.+) \|$", text, re.M)
+    }
+    assert len(rows) == 12
+    for name, (_, paper, _, forecast, measured, least, decidable) in rows.items():
+        width = float(measured or forecast)
+        assert float(least) == pytest.approx(1.4294 * width, abs=2e-4), name
+        if paper == "–":
+            assert decidable == "–"
+            continue
+        decided = abs(float(paper.replace("−", "-"))) >= float(least)
+        assert decidable == ("yes" if decided else "no"), name
+        task, _, words = name.partition(": ")
+        assert (f"{words} on {task}" in " ".join(text.split())) == (not decided)
 
 
 # The report is what is made of stored files, and has no number of its own.
 
 
-NAMES = r"c74733e|2532265|95 %|2-D|0/1|−1/0|K = 64|^\d\. |γ\^d"
+NAMES = r"c74733e|113013f|2532265|95 %|2-D|0/1|−1/0|K = 64|^\d\. |γ\^d"
 """What has a digit and is no result: commits, the level of intervals, names, a list's numbers."""
 
 

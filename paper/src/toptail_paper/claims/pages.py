@@ -15,6 +15,7 @@ from toptail.io.files import entries
 from toptail.io.json_files import read_json
 from toptail_paper.claims.ledger import changed_criteria, counted, markdown_table, write_text
 from toptail_paper.claims.ledger_over_tasks import seen_on_tasks
+from toptail_paper.claims.pages_power import POWER_PARTS
 from toptail_paper.claims.pages_selection import SELECTION_PARTS, wrapped
 from toptail_paper.claims.published import all_cells, summary
 from toptail_paper.claims.reported import VARIANTS, published
@@ -43,7 +44,7 @@ LEDGERS: Final[Mapping[str, str]] = {
 EVERY: Final = tuple(LEDGERS)[:3]
 
 TODAY: Final = "2026-11 navigate, own walkers"
-"""The variant that all stored runs are, as long as none at the main settings is stored."""
+"""The variant that the ledgers decide, as long as the runs at the main settings are a part."""
 
 
 def ledger(name: str) -> list[dict[str, Any]]:
@@ -66,8 +67,10 @@ def variants() -> str:
     folders = [path for path in entries(published() / VARIANTS) if path.is_dir()]
     if not folders:
         return wrapped(
-            f"All stored runs are those of the variant *{TODAY}*: the ledgers above are its own. "
-            "Runs at the main settings are not stored yet."
+            f"The ledgers above are those of the variant *{TODAY}*. Of the runs at the main "
+            "settings a part is stored ([`results/zoo`](../../results/zoo): score semantics on "
+            "PointMaze and AntMaze, selection on PointMaze, without hybrid, two heads and "
+            "deployment); it decides no ledger."
         )
     text = ""
     for folder in folders:
@@ -175,7 +178,10 @@ def change_counts() -> str:
 
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     function.__name__: function
-    for function in (ledgers, variants, tasks, cells, counts, changed, *SELECTION_PARTS)
+    for function in (
+        *(ledgers, variants, tasks, cells, counts, changed),
+        *(*SELECTION_PARTS, *POWER_PARTS),
+    )
 }
 """The text of each part by its name."""
 

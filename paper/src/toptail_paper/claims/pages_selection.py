@@ -1,7 +1,8 @@
 """Parts of the pages about PointMaze: levels of its judges, best picks, trivial scores, errors.
 
-A study whose pools were not stored has neither trivial scores nor a continuous judge; then they are
-those of `CHECK`, whose candidates are actions that the data took nearby, at the same queries.
+The tables of `STUDY` have neither trivial scores nor a continuous judge; those of `MAIN`, a later
+run on the same queries and candidates, have both. `CHECK` has candidates without a model, actions
+that the data took nearby at these queries, on which the judges' error was measured.
 """
 
 from __future__ import annotations
@@ -19,32 +20,33 @@ from toptail_paper.selection.results import SelectionMetric, judge_name
 from toptail_paper.study.naming import TRIVIAL, scorer_name
 
 STUDY: Final = "selection/pointmaze-medium-navigate-v0"
+MAIN: Final = "zoo/selection/pointmaze-medium-navigate-v0"
+"""The same queries and candidates, with critics of the main settings."""
 CHECK: Final = "selection_checks/near_actions"
 ERROR: Final = "judge_error.json"
 """What ``tools/exact_value.py pools`` found on a study's own pools."""
 EXACT, CONTINUOUS = "exact", "exact_continuous"
 SIZE: Final = 64
+NEXT_TO: Final = ("tdq", "raw", "cosine", "value_head")
+"""Critics that trivial scores stand beside."""
 
 Rows = Mapping[str, Mapping[str, Any]]
 
 
 def levels() -> str:
     """How finely each judge of PointMaze tells candidates apart."""
-    study, check = rows(STUDY, "judges"), rows(CHECK, "judges")
-    found = {judge: (cells, "") for judge, cells in study.items() if "levels_1" in cells}
-    if CONTINUOUS not in found:
-        found[CONTINUOUS] = (check[CONTINUOUS], "¹")
+    found = {**rows(MAIN, "judges"), **rows(STUDY, "judges")}
     lines = [
         [
-            judge_name(judge) + mark,
+            judge_name(judge),
             *(percent(cells[f"levels_{n}"]) for n in ("1", "2", "3", "more")),
             number(cells["tau_b_ceiling"]["mean"], 2),
         ]
-        for judge, (cells, mark) in found.items()
+        for judge, cells in found.items()
+        if "levels_1" in cells
     ]
     head = ["judge", "1 level", "2 levels", "3 levels", "more", "ceiling of τ_b"]
-    note = "¹ On candidates without a model (below): the actions of these pools were not stored."
-    return markdown_table(head, lines) + ("" if CONTINUOUS in study else f"\n{note}\n")
+    return markdown_table(head, lines)
 
 
 def best_picks() -> str:
@@ -67,20 +69,9 @@ def best_picks() -> str:
     return f"{wrapped(sentence)}\n{markdown_table(head, lines)}"
 
 
-_WITHOUT_MODEL: Final = (
-    "They are measured at this page's queries on candidates that need no model either: the actions "
-    "that the training data took near the state on the way to near the goal "
-    "(`python tools/exact_value.py near`; [tables](../../results/selection_checks/near_actions)). "
-    "These pools are like the behaviour model's (their levels and the random pick's share of best "
-    "ones agree to 0.01); TD-Q and raw are on the behaviour model's own."
-)
-
-
 def trivial() -> str:
-    """Selection without a critic."""
-    own = "straight" in rows(STUDY, "fixed-query")
-    source = STUDY if own else CHECK
-    table, study = rows(source, "fixed-query"), rows(STUDY, "fixed-query")
+    """Selection without a critic, beside critics on the same candidates."""
+    table, check = rows(MAIN, "fixed-query"), rows(CHECK, "fixed-query")
     judges = (EXACT, CONTINUOUS, "euclidean")
     lines = [
         [
@@ -91,7 +82,7 @@ def trivial() -> str:
                 for metric in ("tau_b", "nregret")
             ),
         ]
-        for name in TRIVIAL
+        for name in (*TRIVIAL, *NEXT_TO)
     ]
     head = ["", *(f"{judge_name(j)}: {word}" for j in judges for word in ("τ_b", "regret"))]
     straight = table["straight"]
@@ -102,12 +93,14 @@ def trivial() -> str:
     ]
     sentence = (
         f"By the exact value the straight line gets {captured(straight[metric])} of what the best "
-        f"candidate would gain, and TD-Q {captured(study['tdq'][metric])}; the most likely action "
-        f"gets {captured(table['likely'][metric])}, and raw {captured(study['raw'][metric])}. The "
-        f"straight line's regret is {join(groups)}."
+        f"candidate would gain, and TD-Q {captured(table['tdq'][metric])}; the most likely action "
+        f"gets {captured(table['likely'][metric])}, and raw {captured(table['raw'][metric])}. The "
+        f"straight line's regret is {join(groups)}. On candidates that need no model, actions that "
+        "the training data took near the state on the way to near the goal (`python "
+        "tools/exact_value.py near`; [tables](../../results/selection_checks/near_actions)), it "
+        f"gets {captured(check['straight'][metric])}."
     )
-    where = "" if own else f"{wrapped(_WITHOUT_MODEL)}\n"
-    return f"{where}{wrapped(sentence)}\n{markdown_table(head, lines)}"
+    return f"{wrapped(sentence)}\n{markdown_table(head, lines)}"
 
 
 def judge_error() -> str:

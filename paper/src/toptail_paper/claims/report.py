@@ -20,8 +20,10 @@ from toptail.errors import InputError
 from toptail.io.json_files import read_json
 from toptail.lab.tasks.names import parse_name
 from toptail.report.text import bracket, count, join, number, signed
-from toptail_paper.claims import pages
+from toptail_paper.claims import pages, pages_power
+from toptail_paper.claims.numbers import Number
 from toptail_paper.claims.reported import packaged, published
+from toptail_paper.study.naming import data_set
 
 PRINTED: Final = "main/antmaze_printed.txt"
 """Printed tables of a run whose files were lost."""
@@ -37,6 +39,21 @@ def cell(study: str, table: str, task: str, row: str, metric: str) -> Any:
 def paper(study: str, table: str, task: str, row: str, metric: str) -> Any:
     """What the paper reports for a cell."""
     return _table(study, table, task)["paper"][task][row][metric]
+
+
+def main(study: str, table: str, task: str, row: str, metric: str) -> Any:
+    """A cell of the runs at the main settings, of which a part is stored."""
+    return _json(f"zoo/{study}/{data_set(task)}/tables/{table}.json")["rows"][task][row][metric]
+
+
+def less(a: str, b: str) -> Any:
+    """The paired difference of two gains by PointMaze's rollouts at the main settings."""
+    return _ends(pages_power.less(a, b))
+
+
+def times(a: str, b: str) -> Any:
+    """How many times the second of two such gains the first is."""
+    return _ends(pages_power.times(a, b))
 
 
 def grid(name: str, data: str, critic: str, metric: str) -> Any:
@@ -72,7 +89,8 @@ def claim(name: str, statement: str) -> Any:
 
 
 SOURCES: Final[Mapping[str, Callable[..., Any]]] = {
-    function.__name__: function for function in (cell, paper, grid, nearest, stored, claims, claim)
+    function.__name__: function
+    for function in (cell, main, less, times, paper, grid, nearest, stored, claims, claim)
 }
 """Where numbers come from."""
 
@@ -167,6 +185,10 @@ def _item(text: str) -> str:
     indent = " " * (len(mark[0]) if mark else 0)
     wide = {"break_long_words": False, "break_on_hyphens": False}
     return fill(text, 118, subsequent_indent=indent, **wide)  # type: ignore[arg-type]
+
+
+def _ends(x: Number) -> dict[str, float]:
+    return {"mean": x.mean, "low": x.low, "high": x.high}
 
 
 def _table(study: str, table: str, task: str) -> Any:

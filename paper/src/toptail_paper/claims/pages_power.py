@@ -1,0 +1,225 @@
+"""Parts of the pages about rollouts: what they can tell apart, and gains of three seeds.
+
+Stored rollouts of the four tasks are those of one training seed. `MAIN` has more queries and three
+seeds on PointMaze: the forecast for the other tasks scales by the queries alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, Final
+
+from toptail.io.files import entries
+from toptail.io.json_files import read_json
+from toptail.report.text import bracket, join, number, signed
+from toptail.stats import bootstrap_p, holm
+from toptail_paper.claims import numbers
+from toptail_paper.claims.ledger import markdown_table
+from toptail_paper.claims.numbers import Number, Tables, difference, quotient
+from toptail_paper.claims.pages_selection import MAIN, wrapped
+from toptail_paper.claims.reported import NAVIGATION, POINT, RANKERS, TDQ, published
+from toptail_paper.selection.results import selector_name
+from toptail_paper.study.replicates import REPLICATES, read_replicates
+
+TABLE, GAIN = "fixed-query", "rollout_delta"
+ALWAYS: Final = (*TDQ, *RANKERS)
+"""The critics that every stored table of rollouts has."""
+POWER: Final = 0.8
+"""Chance of an interval that excludes zero at which a difference is called decidable."""
+LEAST: Final = 1 + NormalDist().inv_cdf(POWER) / NormalDist().inv_cdf(0.975)
+"""The least decidable difference in half-widths of its 95 % interval."""
+PAIRS: Final = (
+    ("tdq", "raw"),
+    ("tdq", "cosine"),
+    ("value_head", "raw"),
+    ("value_head", "tdq"),
+    ("tdq", "straight"),
+    ("raw", "likely"),
+)
+"""Whose gains are compared."""
+PLACES: Final = 4
+
+
+def power() -> str:
+    """Half-widths of the stored rollouts, what more queries would give, and what that decides."""
+    stored, main = rollouts(), main_rollouts()
+    queries = queries_of(main, POINT)
+    limits = {task: read_json(folder / "declared.json")["e_min"] for task, folder in homes()}
+    widths, pairs, missed = [], [], []
+    for task, tables in stored.items():
+        once = max(half(gain(tables, task, name)) for name in ALWAYS)
+        shrink = math.sqrt(queries_of(tables, task) / queries)
+        now = max(half(gain(main, task, name)) for name in ALWAYS) if task == POINT else None
+        ahead = number(once * shrink, PLACES)
+        limit = f"{limits[task]:g}"
+        count = str(queries_of(tables, task))
+        widths.append([task, count, number(once, PLACES), ahead, _text(now), limit])
+        for other in (*RANKERS, "hybrid"):
+            here = difference(gain(tables, task, "tdq"), gain(tables, task, other))
+            measured = task == POINT and other in main[TABLE]["rows"][task]
+            now = half(less("tdq", other)) if measured else None
+            least = LEAST * (half(here) * shrink if now is None else now)
+            paper = reported_less(tables, task, "tdq", other)
+            words = f"TD-Q less {other}"
+            decided = paper is not None and abs(paper) >= least
+            if paper is not None and not decided:
+                missed.append(f"{words} on {task}")
+            pairs.append(
+                [
+                    f"{task}: {words}",
+                    "–" if paper is None else signed(paper, 3),
+                    with_sign(here),
+                    number(half(here) * shrink, PLACES),
+                    _text(now),
+                    number(least, PLACES),
+                    "–" if paper is None else "yes" if decided else "no",
+                ]
+            )
+    more = f"{queries} queries"
+    head = ["task", "queries", "half-width, one seed", f"{more}: forecast", "measured", "e_min"]
+    second = ["difference of gains", "paper", "stored, one seed", f"half-width, {more}: forecast",
+              "measured", "least decidable", "the paper's is decidable"]  # fmt: skip
+    undecided = f"Not decidable with {more} are, if they are as large as the paper's: "
+    return (
+        f"{markdown_table(head, widths)}\n{markdown_table(second, pairs)}\n"
+        f"{wrapped(undecided + join(missed) + '.')}"
+    )
+
+
+def gains() -> str:
+    """PointMaze's gains of three seeds, and their paired differences."""
+    main = main_rollouts()
+    rows = main[TABLE]["rows"][POINT]
+    paper = main[TABLE]["paper"][POINT]
+    named = [name for name in rows if GAIN in rows[name]]
+    named.sort(key=lambda name: -rows[name][GAIN]["mean"])
+    lines = [
+        [
+            selector_name(name),
+            with_sign(gain(main, POINT, name)),
+            _each(gain(main, POINT, name).seeds.values()) if trained(main, name) else "",
+            signed(paper[name][GAIN]["mean"], 3) if name in paper else "",
+        ]
+        for name in named
+    ]
+    found = [less(a, b) for a, b in PAIRS]
+    adjusted = holm([bootstrap_p(x.replicates.draws) for x in found if x.replicates is not None])
+    compared = [
+        [
+            f"{selector_name(a)} less {_inside(b)}",
+            with_sign(x),
+            _each(seed_differences(main, a, b)),
+            "yes" if x.low > 0 or x.high < 0 else "no",
+            number(float(p), 3),
+        ]
+        for (a, b), x, p in zip(PAIRS, found, adjusted, strict=True)
+    ]
+    ratio = times("tdq", "raw")
+    sentence = (
+        f"TD-Q gains {number(ratio.mean, 1)} {bracket(ratio.low, ratio.high, 1)} times as much as "
+        f"raw. Raw less cosine is {with_sign(less('raw', 'cosine'))}, raw less the straight line "
+        f"{with_sign(less('raw', 'straight'))}."
+    )
+    head = ["picked by", "gain over a random pick", "training seeds", "paper"]
+    second = ["difference", "of gains, paired", "training seeds", "excludes 0", "p (Holm)"]
+    return f"{markdown_table(head, lines)}\n{markdown_table(second, compared)}\n{wrapped(sentence)}"
+
+
+def less(a: str, b: str) -> Number:
+    """The paired difference of two gains of `MAIN`."""
+    main = main_rollouts()
+    return difference(gain(main, POINT, a), gain(main, POINT, b))
+
+
+def times(a: str, b: str) -> Number:
+    """How many times the second gain of `MAIN` the first is, paired."""
+    main = main_rollouts()
+    return quotient(gain(main, POINT, a), gain(main, POINT, b))
+
+
+def gain(tables: Tables, task: str, row: str) -> Number:
+    """A stored gain with its replicates."""
+    return numbers.number(tables, TABLE, task, row, GAIN)
+
+
+def reported_less(tables: Tables, task: str, a: str, b: str) -> float | None:
+    """The difference of two gains in the paper; None where it has none."""
+    cells: Any = tables[TABLE]["paper"].get(task, {})
+    both = [cells.get(name, {}).get(GAIN) for name in (a, b)]
+    return None if None in both else both[0]["mean"] - both[1]["mean"]
+
+
+def seed_differences(tables: Tables, a: str, b: str) -> list[float]:
+    """The difference of two gains for each training seed; a trivial score has none."""
+    first, second = (gain(tables, POINT, name) for name in (a, b))
+    fixed = not trained(tables, b)
+    return [x - (second.mean if fixed else second.seeds[s]) for s, x in first.seeds.items()]
+
+
+def trained(tables: Tables, name: str) -> bool:
+    """Whether a selector has several training seeds."""
+    return len(gain(tables, POINT, name).seeds) > 1
+
+
+def queries_of(tables: Tables, task: str) -> int:
+    """How many queries were rolled out."""
+    found: int = tables[TABLE]["rows"][task]["tdq"][GAIN]["queries"]
+    return found
+
+
+def half(x: Number) -> float:
+    """Half the width of an interval."""
+    return (x.high - x.low) / 2
+
+
+def with_sign(x: Number) -> str:
+    """A gain or a difference with its interval."""
+    return f"{signed(x.mean, PLACES)} {bracket(x.low, x.high, PLACES)}"
+
+
+def homes() -> list[tuple[str, Path]]:
+    """The tasks with stored rollouts, in the paper's order, and their folders."""
+    folders = [path for path in entries(published() / "selection") if path.is_dir()]
+    found = {next(iter(_table(path)["rows"])): path for path in folders}
+    return [(task, found[task]) for task in NAVIGATION if task in found]
+
+
+def rollouts() -> dict[str, Tables]:
+    """Stored rollouts by task: tables and replicates."""
+    return {task: _tables(folder) for task, folder in homes()}
+
+
+def main_rollouts() -> Tables:
+    """Those of PointMaze at the main settings."""
+    return _tables(published() / MAIN)
+
+
+@cache
+def _tables(folder: Path) -> Tables:
+    return {TABLE: _table(folder), REPLICATES: read_replicates(folder)}
+
+
+def _table(folder: Path) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = read_json(folder / "tables" / f"{TABLE}.json")
+    return found
+
+
+def _text(x: float | None) -> str:
+    return "" if x is None else number(x, PLACES)
+
+
+def _each(values: Iterable[float]) -> str:
+    return ", ".join(signed(x, PLACES) for x in values)
+
+
+def _inside(name: str) -> str:
+    """A selector's name inside a sentence."""
+    words = selector_name(name)
+    return words if words.startswith("TD") else words[0].lower() + words[1:]
+
+
+POWER_PARTS: Final[Sequence[Any]] = (power, gains)
