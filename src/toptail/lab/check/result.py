@@ -49,10 +49,18 @@ from toptail.report.table import (
     number_cell,
     numbers,
     status_cell,
-    text_cell,
     words,
 )
-from toptail.report.text import MISSING_SHORT, NOT_MEANT, Ends, join, one_line, short, with_interval
+from toptail.report.text import (
+    MISSING_SHORT,
+    NOT_MEANT,
+    Ends,
+    join,
+    one_line,
+    plural,
+    short,
+    with_interval,
+)
 from toptail.results import AuditResult, PicksResult, to_pandas
 
 if TYPE_CHECKING:
@@ -760,28 +768,32 @@ def _captured_cell(entry: Mapping[str, Any] | None) -> Cell:
     return Cell(entry["status"], share, key=entry["mean"], status=entry["status"])
 
 
+def _about_critic(row: Mapping[str, Any]) -> str:
+    """Whose critic it is, how it was trained, and how often."""
+    known = "yours" if row["yours"] else row["trained_by"]
+    return f"{known + ', ' if known else ''}{plural(row['seeds'], 'seed')}"
+
+
 def _beside_table(content: Check) -> Iterable[Table]:
     if "beside" not in content:
         return
     sources, zoo = _compared(content), read_object(ZOO)
     rows = tuple(
         (
-            Cell(one_line(row["title"]), "yours" if row["yours"] else ""),
-            text_cell(row["trained_by"] or MISSING_SHORT),
+            Cell(one_line(row["title"]), _about_critic(row)),
             *(_captured_cell(row["captured"].get(source)) for source in sources),
             status_cell(row["ascent"]) if row["ascent"] else Cell(MISSING_SHORT),
             *(interval_cell(row["followed"].get(source)) for source in sources),
             number_cell(row["auc"]),
-            Cell(str(row["seeds"]), key=row["seeds"]),
             number_cell(row["train_seconds"], decimals=0),
         )
         for row in content["beside"]
     )
     columns = (
         _CRITIC,
-        *words("Trained by", *(f"{source}, one step" for source in sources), "Ascent"),
+        *words(*(f"{source}, one step" for source in sources), "Ascent"),
         *numbers(*(f"{source}, followed" for source in sources)),
-        *numbers("Retrieval AUC", "Seeds", "Training, s"),
+        *numbers("Retrieval AUC", "Training seconds"),
     )
     caption = (
         f"Share of the headroom that best of {zoo['k']} gets in one step, and share of episodes "
