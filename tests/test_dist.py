@@ -56,6 +56,8 @@ def test_the_wheels_hold_the_packages_and_nothing_else(dist: Path) -> None:
         inside = zipfile.ZipFile(path).namelist()
         assert {file.split("/")[0] for file in inside} == {name, f"{name}-{VERSION}.dist-info"}
         assert f"{name}/py.typed" in inside
+    library = zipfile.ZipFile(wheels["toptail"]).namelist()
+    assert "toptail/lab/check/zoo.json" in library
     assert wheels["toptail"].stat().st_size < MOST_BYTES
 
 

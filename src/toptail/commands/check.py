@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -22,7 +22,8 @@ from toptail.commands.flags import (
 from toptail.commands.terminal import progress_bar, say
 from toptail.errors import Exit
 from toptail.io.files import check_folder
-from toptail.lab.check.inputs import NEAREST, UNIFORM, CheckConfig
+from toptail.lab.check.inputs import EXACT, NEAREST, UNIFORM, CheckConfig
+from toptail.lab.tasks.files import find, task_of
 from toptail.progress import Caller, called_by
 
 
@@ -72,28 +73,39 @@ class CheckCommand(RayFlag):
     be made."""
     out: Annotated[Path, OUTPUT] = Path("toptail-check")
     """Folder for check.json, report.html and what they were made of."""
+    beside: Annotated[Literal["zoo"] | None, OUTPUT] = None
+    """Put the critic among those that this project measured: on PointMaze, by the exact judge, with
+    64 candidates."""
     sizes: Annotated[_Sizes, SCALE] = field(default_factory=_Sizes)
     """How much is looked at."""
 
     def run(self) -> int:
         fail_on, config = statuses(self.fail_on, STATUSES), CheckConfig(**vars(self.sizes))
         check_folder(self.out)
-        from toptail.lab.check.result import check_lines
+        from toptail.lab.check.result import check_lines, comparable_zoo
         from toptail.lab.check.run import check
         from toptail.lab.check.verdicts import failures
 
+        pools, judge = names(self.pools) or (NEAREST, UNIFORM), self.judge
+        if self.beside:
+            path, judge = find(self.task), judge or EXACT
+            task = task_of(path)
+            name = path.stem if task is None else task.name
+            comparable_zoo(name, judge, pools, config.size(judge), config.gamma)
         with progress_bar() as tick:
             with called_by(Caller(command_line(), tick, self.mapped())):
                 result = check(
                     self.task,
                     self.scorer,
                     env=self.env,
-                    pools=names(self.pools) or (NEAREST, UNIFORM),
-                    judge=self.judge,
+                    pools=pools,
+                    judge=judge,
                     goals=not self.goal_free,
                     runs=self.runs,
                     config=config,
                 )
+            if self.beside:
+                result = replace(result, content={**result.content, "beside": result.beside()})
             tick("page", 0.0)
             report = result.write(self.out)
         say("\n".join(check_lines(result.content)))

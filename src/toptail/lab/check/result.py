@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from os import PathLike
@@ -14,18 +14,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.io.arrays import write_arrays
 from toptail.io.files import entries, staged_folder
-from toptail.io.json_files import write_json
+from toptail.io.json_files import read_object, write_json
 from toptail.lab.check.candidates import GROUPS, Source
 from toptail.lab.check.closed_loop import BASELINE
-from toptail.lab.check.inputs import ASCENT
+from toptail.lab.check.inputs import ASCENT, NEAREST, UNIFORM, CheckConfig
 from toptail.lab.check.verdicts import QUESTIONS, asked, questions
 from toptail.lab.tasks.maze import UNIT, Maze
 from toptail.lab.tasks.names import is_ogbench, parse_name
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.pools import ScoredPools
+from toptail.pools.columns import group_seeds
 from toptail.pools.picks import JudgedPicks
 from toptail.report.page import (
     Links,
@@ -40,8 +41,26 @@ from toptail.report.page import (
     render_page,
     small_curve,
 )
-from toptail.report.table import Cell, Column, Table, interval_cell, numbers, status_cell, words
-from toptail.report.text import NOT_MEANT, Ends, one_line, with_interval
+from toptail.report.table import (
+    Cell,
+    Column,
+    Table,
+    interval_cell,
+    number_cell,
+    numbers,
+    status_cell,
+    words,
+)
+from toptail.report.text import (
+    MISSING_SHORT,
+    NOT_MEANT,
+    Ends,
+    join,
+    one_line,
+    plural,
+    short,
+    with_interval,
+)
 from toptail.results import AuditResult, PicksResult, to_pandas
 
 if TYPE_CHECKING:
@@ -133,6 +152,27 @@ class CheckResult:
             gap = found[reference][source] - first
             closed[source] = (found[after][source] - first) / gap if gap > 0 else math.nan
         return closed
+
+    def beside(self) -> list[dict[str, Any]]:
+        """These critics among those that this project measured on PointMaze, best first.
+
+        A row is that of ``beside`` in ``check.json``. Rows are sorted by the captured share among
+        the first source of candidates that both have. An :class:`InputError` says what is needed
+        where the check is of another task, by another judge, or of other candidates.
+        """
+        content, settings = self.content, self.content["settings"]
+        sources, judge = list(content["candidates"]), content["judge"]["name"]
+        size, gamma = settings["pool_size"], settings["gamma"]
+        zoo = comparable_zoo(content["task"], judge, sources, size, gamma)
+        rows = [{"name": n, "yours": False, **entry} for n, entry in zoo["critics"].items()]
+        rows += [_own_row(content, name, zoo["k"]) for name in content["scorers"]]
+        first = next(source for source in sources if source in COMPARED)
+
+        def captured(row: Mapping[str, Any]) -> float:
+            found = row["captured"].get(first, {}).get("mean")
+            return -math.inf if found is None else found
+
+        return sorted(rows, key=captured, reverse=True)
 
     def __repr__(self) -> str:
         first = f"CheckResult: {self.content['task']}, judge: {self.content['judge']['name']}"
@@ -447,6 +487,11 @@ QUESTION: Final = "Is the best of K candidates by this critic safe to take?"
 ONE_STEP, CLOSED_LOOP = QUESTIONS
 _CRITIC: Final = Column("Critic", "name")
 
+ZOO: Final = Path(__file__).with_name("zoo.json")
+"""Critics that this project measured on one task, with which others may be compared."""
+COMPARED: Final = (NEAREST, UNIFORM)
+"""The sources of candidates among which they were measured."""
+
 Check = Mapping[str, Any]
 Part = Mapping[str, Any]
 """One source of candidates of one critic, with an entry for each question."""
@@ -460,7 +505,7 @@ def check_lines(content: Check) -> list[str]:
     lines.append("")
     for name, about, status, reason in _verdict_rows(content):
         lines.append(f"{status.text:<12}  {name.text}, {about.text}: {reason.text}")
-    return [*lines, "", *_measured(content), *_not_done(content)]
+    return [*lines, *_beside_lines(content), "", *_measured(content), *_not_done(content)]
 
 
 def top_gain(table: ScoredPools, columns: Mapping[int | None, str]) -> Floats:
@@ -497,6 +542,7 @@ def check_html(content: Check, pictures: Sequence[Picture] = ()) -> str:
     """The check as one self-contained page."""
     entries = content["scorers"].values()
     tables = [_verdicts_table(content), *_groups_table(content), *_episodes_table(content)]
+    tables += _beside_table(content)
     links = _links(content)
     behind = [Section("behind", [Links(links)], "Behind it")] if links else []
     return render_page(
@@ -639,6 +685,123 @@ def _episodes_table(content: Check) -> Iterable[Table]:
     )
     if followed:
         yield Table("episodes", "The critic followed", caption, columns, tuple(rows), stacked=True)
+
+
+def comparable_zoo(
+    task: str, judge: str, sources: Collection[str], size: int, gamma: float
+) -> dict[str, Any]:
+    """The content of `ZOO`; an :class:`InputError` unless such a check can be compared with it."""
+    zoo = read_object(ZOO, "install toptail again")
+    start = "The critics to compare with were"
+    if task != zoo["task"]:
+        raise InputError(
+            f"{start} measured on {zoo['task']}, and this check is of {task}: compare a critic of "
+            "that task, or leave the comparison out."
+        )
+    if (judge, gamma) != (zoo["judge"], CheckConfig.gamma):
+        needed = f"{option('judge', zoo['judge'])} and {option('gamma', CheckConfig.gamma)}"
+        raise InputError(
+            f"{start} judged by the judge '{zoo['judge']}' with a discount of "
+            f"{CheckConfig.gamma:g}, and this check is by '{judge}' with {gamma:g}: give {needed}, "
+            "or leave the comparison out."
+        )
+    if size != zoo["k"] or not set(sources) & set(COMPARED):
+        needed = f"{option('pools', COMPARED)} and {option('pool_size', zoo['k'])}"
+        raise InputError(
+            f"{start} asked to choose among {zoo['k']} candidates, {join(COMPARED, 'or')}, and "
+            f"this check has {size} ({join(sources)}): give {needed}, or leave the comparison out."
+        )
+    return zoo
+
+
+def _own_row(content: Check, name: str, k: int) -> dict[str, Any]:
+    """A critic of the check, as `ZOO` has the others.
+
+    Episodes count only in the task's own environment and with the usual horizon, as theirs do.
+    """
+    parts = {part["pools"]: part for part in content["scorers"][name]["parts"]}
+    steps = {source: part[ONE_STEP] for source, part in parts.items() if source in COMPARED}
+    ends = {"mean": "captured", "low": "captured_low", "high": "captured_high", "status": "status"}
+    usual = content["settings"]["horizon"] == CheckConfig.horizon
+    usual &= content["environment"] == parse_name(content["task"]).environment
+    loops = {s: parts[s][CLOSED_LOOP]["worth"] for s in steps if usual and parts[s][CLOSED_LOOP]}
+    return {
+        "name": name,
+        "yours": True,
+        "title": name,
+        "trained_by": None,
+        "seeds": len(group_seeds(content["record"]["scorers"])[name]),
+        "captured": {
+            source: {end: step[key] for end, key in ends.items()} for source, step in steps.items()
+        },
+        "ascent": parts[ASCENT][ONE_STEP]["status"] if ASCENT in parts else None,
+        "followed": {s: worth[f"K = {k}"] for s, worth in loops.items() if f"K = {k}" in worth},
+        "auc": None,
+        "train_seconds": None,
+    }
+
+
+def _compared(content: Check) -> list[str]:
+    return [source for source in content["candidates"] if source in COMPARED]
+
+
+def _beside_lines(content: Check) -> list[str]:
+    """The critics of the check, marked, among the others; nothing unless that was asked for."""
+    if "beside" not in content:
+        return []
+    size, lines = content["settings"]["pool_size"], []
+    width = max(len(short(row["title"], 40)) for row in content["beside"])
+    for row in content["beside"]:
+        line = f"{'>' if row['yours'] else ' '} {short(row['title'], 40):<{width}}"
+        for source in _compared(content):
+            cell = _captured_cell(row["captured"].get(source))
+            line += f"  {source} {cell.detail:<20} {cell.text:<12}"
+        lines.append(line.rstrip())
+    return ["", f"Beside other critics, share of the headroom that best of {size} gets:", *lines]
+
+
+def _captured_cell(entry: Mapping[str, Any] | None) -> Cell:
+    """The status with the captured share, by which the page sorts."""
+    if entry is None:
+        return Cell(MISSING_SHORT)
+    share = with_interval(entry["mean"], entry["low"], entry["high"])
+    return Cell(entry["status"], share, key=entry["mean"], status=entry["status"])
+
+
+def _about_critic(row: Mapping[str, Any]) -> str:
+    """Whose critic it is, how it was trained, and how often."""
+    known = "yours" if row["yours"] else row["trained_by"]
+    return f"{known + ', ' if known else ''}{plural(row['seeds'], 'seed')}"
+
+
+def _beside_table(content: Check) -> Iterable[Table]:
+    if "beside" not in content:
+        return
+    sources, zoo = _compared(content), read_object(ZOO)
+    rows = tuple(
+        (
+            Cell(one_line(row["title"]), _about_critic(row)),
+            *(_captured_cell(row["captured"].get(source)) for source in sources),
+            status_cell(row["ascent"]) if row["ascent"] else Cell(MISSING_SHORT),
+            *(interval_cell(row["followed"].get(source)) for source in sources),
+            number_cell(row["auc"]),
+            number_cell(row["train_seconds"], decimals=0),
+        )
+        for row in content["beside"]
+    )
+    columns = (
+        _CRITIC,
+        *words(*(f"{source}, one step" for source in sources), "Ascent"),
+        *numbers(*(f"{source}, followed" for source in sources)),
+        *numbers("Retrieval AUC", "Training seconds"),
+    )
+    caption = (
+        f"Share of the headroom that best of {zoo['k']} gets in one step, and share of episodes "
+        f"that succeed with best of {zoo['k']} at every step. The critics without “yours” were "
+        f"trained and checked by this project: {zoo['task']}, {zoo['queries']} queries, judge: "
+        f"{zoo['judge']}, code: {zoo['commit']}. Where intervals overlap, the order means little."
+    )
+    yield Table("beside", "Beside other critics", caption, columns, rows, stacked=True)
 
 
 def _links(content: Check) -> list[tuple[str, str]]:
