@@ -124,7 +124,7 @@ def test_every_job_is_a_command_that_needs_others(task: str, tmp_path: Path) -> 
     found = all_jobs(tmp_path, task)
     before: set[str] = set()
     for job in found.values():
-        program = PAPER if words(job)[0] == "study" else cli.TOPTAIL
+        program = PAPER if words(job)[0] in PAPER.commands else cli.TOPTAIL
         command: Any = cli.parsed(words(job), program)  # parses, or exits
         assert hasattr(command, "run")
         assert set(job.needs) <= before | {each.id for each in found.values()}
@@ -190,6 +190,9 @@ def test_without_tasks_all_eight_are_made_below_one_folder(tmp_path: Path) -> No
         PAPER_TASKS
     )
     assert all(path.is_relative_to(tmp_path) for job in jobs for path in job.outputs)
+    assert jobs[-2].name == "controlled world"
+    assert jobs[-1].name == "ledger"
+    assert set(jobs[-1].needs) == {job.id for job in jobs[:-1]}
 
 
 def test_all_lists_its_jobs_and_refuses_what_cannot_be_collected(

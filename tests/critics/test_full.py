@@ -252,6 +252,7 @@ def test_loss_and_info(name: str) -> None:
     expected = facts()[name].slow_loss(wide, wide, slow_rows(batch), SLOW)
     got, _ = c.gradient(c.params, batch)
     assert got == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    assert "step" not in got, "a line of metrics has its step's number under that name"
 
 
 def test_gradient(name: str) -> None:

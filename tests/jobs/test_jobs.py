@@ -159,6 +159,26 @@ def test_a_failed_process_shows_the_end_of_its_log_and_time_runs_out(tmp_path: P
         Processes(lambda _: slow, Resources(), seconds=0.5).run([job])
 
 
+def test_after_a_failure_all_are_run_that_do_not_need_the_failed_one(tmp_path: Path) -> None:
+    def named(name: str, *needs: Job) -> Job:
+        outputs = [tmp_path / name]
+        return a_job(tmp_path, name=name, outputs=outputs, needs=[job.id for job in needs])
+
+    bad, good = named("bad"), named("good")
+    jobs = [bad, named("after-bad", bad), good, named("after-good", good)]
+
+    def command(job: Job) -> list[str]:
+        if job is bad:
+            return [sys.executable, "-c", "raise SystemExit('no luck')"]
+        done = job.lock.with_suffix(".done")
+        program = "import pathlib, sys; [pathlib.Path(x).touch() for x in sys.argv[1:]]"
+        return [sys.executable, "-c", program, str(job.outputs[0]), str(done)]
+
+    with pytest.raises(NotDoneError, match=r"bad ended with code 1; its log .* no luck"):
+        Processes(command, Resources()).run(jobs)
+    assert [job.state() for job in jobs] == ["missing", "missing", "done", "done"]
+
+
 def test_flags_about_jobs_are_no_part_of_a_job() -> None:
     words = ["train", "--ray", "local", "--ray=auto", "--list-jobs", "--job", "a", "--out", "x"]
     assert own_words(words) == ["train", "--out", "x"]

@@ -77,6 +77,11 @@ def test_twins() -> None:
     assert with_twin([7, 8, 9]) == [7, 8, 9]
 
 
+def test_no_metric_hides_the_number_of_a_step() -> None:
+    with pytest.raises(ValueError, match="a learner calls a metric 'step'"):
+        metrics_line(5, {"loss": 1.0, "step": 0.3})
+
+
 def test_lines_are_cut_behind_a_step_and_torn_ones_do_not_count(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     for step in (5, 10, 15):

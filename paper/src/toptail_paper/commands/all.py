@@ -201,7 +201,8 @@ class All(TaskJobs):
 
     Training and scoring share the accelerator; collecting and rollouts use the cores meanwhile.
     Stopped at any moment, the same command goes on. Logs are in OUT/.jobs; the studies are in
-    OUT/semantics and OUT/selection/TASK.
+    OUT/semantics and OUT/selection/TASK, and OUT/cells.md has every number beside the paper's.
+    Without --task the controlled world is run, too.
     """
 
     also: Annotated[Names, DECIDE] = ()
@@ -220,7 +221,15 @@ class All(TaskJobs):
             shared = [job.id for job in found if job.name.startswith("semantics")][-1:]
             also = (*settings.also, *names(self.also))
             found += self._task(task, replace(settings, also=also), shared)
-        return found
+        if not names(self.task):
+            folder = self.out / "controlled"
+            words = ["study", "controlled", "--out", str(folder)]
+            page = [folder / "report.html"]
+            found.append(self._job("controlled world", words, [], page, CORES))
+        # Every statement of the paper over all tasks, and every number beside the paper's.
+        words, cells = ["ledger", "--out", str(self.out), "--cells"], [self.out / "cells.md"]
+        needs = [job.id for job in found]
+        return [*found, self._job("ledger", words, needs, cells, CORES)]
 
     def _task(self, label: str, settings: MainSettings, shared: list[str]) -> Iterator[Job]:
         """One task's jobs; its semantics wait for the jobs ``shared`` in the same folder."""

@@ -160,7 +160,11 @@ def figure(content: Mapping[str, Any]) -> Figure:
         )
     line = content["critics"]["straight"]["captured"]["nearest"]["mean"]
     axes.axhline(line, color="0.5", linestyle=":", linewidth=1)
-    beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "fontsize": 8, "color": "0.4"}
+    beside: dict[str, Any] = {
+        "transform": axes.get_yaxis_transform(),
+        "fontsize": 8,
+        "color": "0.4",
+    }
     axes.text(0.99, line, "straight line to the goal", va="bottom", ha="right", **beside)
     for number, (words, colour) in enumerate(OBJECTIVES.values()):
         place: dict[str, Any] = {"transform": axes.transAxes, "fontsize": 9}
@@ -172,11 +176,31 @@ def figure(content: Mapping[str, Any]) -> Figure:
     return drawn
 
 
+def shipped(content: Mapping[str, Any]) -> dict[str, Any]:
+    """What the library ships for ``toptail check --beside zoo``: numbers without the answers."""
+    ends = ("mean", "low", "high")
+    critics = {
+        name: {key: row[key] for key in ("title", "trained_by", "seeds", "ascent", "auc")}
+        | {
+            "captured": {
+                source: {key: cell[key] for key in (*ends, "status")}
+                for source, cell in row["captured"].items()
+            },
+            "followed": {
+                source: {key: cell[key] for key in ends} for source, cell in row["followed"].items()
+            },
+            "train_seconds": row["train_seconds"],
+        }
+        for name, row in content["critics"].items()
+    }
+    return {key: value for key, value in content.items() if key != "cure"} | {"critics": critics}
+
+
 def main() -> None:
     """Write summary, figure and page."""
     content = summary(RESULTS)
-    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-    for path in (RESULTS / "summary.json", SHIPPED):
+    for path, what in ((RESULTS / "summary.json", content), (SHIPPED, shipped(content))):
+        text = json.dumps(what, indent=1, ensure_ascii=False) + "\n"
         write_texts(path.parent, {path.name: text})
     figure(content).savefig(FIGURE, dpi=130)
     write_texts(PAGE.parent, {PAGE.name: made(PAGE.read_text(encoding="utf-8"), content)})

@@ -116,6 +116,8 @@ def summary(results: Path) -> dict[str, Any]:
     audits = {source: _audit(path) for source, path in tables.items()}
     checks, runs = read_json(results / "checks.json"), read_json(results / "runs.json")
     names = shares[SOURCES[0]].names
+    columns = group_seeds(_scores(pq.read_schema(tables[SOURCES[0]]).names))
+    seeds = {name: len(own) if None not in own else None for name, own in columns.items()}
     rows: dict[str, dict[str, Any]] = {}
     for name in names:
         captured = {}
@@ -129,7 +131,7 @@ def summary(results: Path) -> dict[str, Any]:
         rows[name] = {
             "title": title(name),
             "trained_by": trained_by(name),
-            "seeds": audits[SOURCES[0]].to_dict()["scorers"][name].get("seeds"),
+            "seeds": seeds[name],
             "captured": captured,
             "ascent": checks.get(name, {}).get("ascent"),
             "followed": checks.get(name, {}).get("followed", {}),

@@ -38,6 +38,8 @@ Line: TypeAlias = dict[str, float | None]
 
 def metrics_line(step: int, scalars: Mapping[str, float]) -> Line:
     """A line of metrics; scalars are rounded to seven digits, more than float32 has."""
+    if "step" in scalars:
+        raise ValueError("a learner calls a metric 'step', which is the number of the line's step")
     rounded = {k: float(f"{v:.7g}") if math.isfinite(v) else None for k, v in scalars.items()}
     return {"step": step, **rounded}
 
