@@ -144,20 +144,22 @@ def figure(content: Mapping[str, Any]) -> Figure:
 
     drawn = new_figure(7.0, 4.6)
     axes = drawn.add_subplot()
-    for row in content["critics"].values():
-        if row["auc"] is None:
-            continue
-        near = row["captured"]["nearest"]
+    points = [
+        (row["title"], row["trained_by"], row["auc"], row["captured"]["nearest"])
+        for row in content["critics"].values()
+        if row["auc"] is not None
+    ]
+    for title, objective, auc, near in points:
         bars = [[near["mean"] - near["low"]], [near["high"] - near["mean"]]]
-        _, colour = OBJECTIVES[row["trained_by"]]
-        axes.errorbar([row["auc"]], [near["mean"]], yerr=bars, fmt="o", color=colour, capsize=3)
-        axes.annotate(
-            row["title"],
-            (row["auc"], near["mean"]),
-            xytext=(7, 5),
-            textcoords="offset points",
-            fontsize=9,
+        _, colour = OBJECTIVES[objective]
+        axes.errorbar([auc], [near["mean"]], yerr=bars, fmt="o", color=colour, capsize=3)
+        crowded = any(
+            auc < x <= auc + 0.01 and abs(cell["mean"] - near["mean"]) < 0.05
+            for _, _, x, cell in points
         )
+        place: dict[str, Any] = {"xytext": (-8 if crowded else 8, 3), "fontsize": 9}
+        place |= {"ha": "right" if crowded else "left", "textcoords": "offset points"}
+        axes.annotate(title, (auc, near["mean"]), **place)
     line = content["critics"]["straight"]["captured"]["nearest"]["mean"]
     axes.axhline(line, color="0.5", linestyle=":", linewidth=1)
     beside: dict[str, Any] = {
@@ -167,11 +169,11 @@ def figure(content: Mapping[str, Any]) -> Figure:
     }
     axes.text(0.99, line, "straight line to the goal", va="bottom", ha="right", **beside)
     for number, (words, colour) in enumerate(OBJECTIVES.values()):
-        place: dict[str, Any] = {"transform": axes.transAxes, "fontsize": 9}
-        axes.text(0.02, 0.04 + 0.05 * number, f"● trained by {words}", color=colour, **place)
+        corner: dict[str, Any] = {"transform": axes.transAxes, "fontsize": 9, "color": colour}
+        axes.text(0.02, 0.04 + 0.05 * number, f"● trained by {words}", **corner)
     axes.set_xlabel("Retrieval AUC: is the true goal ranked above others? (good ranker →)")
     axes.set_ylabel("Captured share at best of 64 (good objective ↑)")
-    axes.margins(0.2)
+    axes.margins(0.25, 0.2)
     axes.spines[["top", "right"]].set_visible(False)
     return drawn
 

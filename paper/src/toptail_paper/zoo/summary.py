@@ -117,7 +117,7 @@ def summary(results: Path) -> dict[str, Any]:
     checks, runs = read_json(results / "checks.json"), read_json(results / "runs.json")
     names = shares[SOURCES[0]].names
     columns = group_seeds(_scores(pq.read_schema(tables[SOURCES[0]]).names))
-    seeds = {name: len(own) if None not in own else None for name, own in columns.items()}
+    seeds = {name: len(own) for name, own in columns.items()}
     rows: dict[str, dict[str, Any]] = {}
     for name in names:
         captured = {}
