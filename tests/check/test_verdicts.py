@@ -10,7 +10,7 @@ import pytest
 from toptail.errors import InputError
 from toptail.lab.check import verdicts
 from toptail.lab.check.closed_loop import Recorded
-from toptail.lab.check.result import CheckResult
+from toptail.lab.check.result import CheckResult, _cure_lines
 from toptail.lab.check.verdicts import failures, headline, overall, warnings
 
 DATA = Recorded(93.1, 90.0, 95.2, 60, "Recorded.")
@@ -233,3 +233,21 @@ def test_how_much_of_a_gap_is_closed() -> None:
     assert math.isnan(closed["uniform"])
     with pytest.raises(InputError, match="no scorer 'iql'; there are raw, head, tdq"):
         result.gap_closed("raw", "head", "iql")
+
+
+def test_the_terminal_says_what_a_cure_closed() -> None:
+    def said(before: float, after: float, tdq: float) -> list[str]:
+        shares = {"before": before, "after": after, "tdq": tdq}
+        scorers = {
+            name: {"parts": [{"pools": "nearest", "one_step": {"captured": share}}]}
+            for name, share in shares.items()
+        }
+        return _cure_lines({"scorers": scorers})
+
+    words = "of the gap from 'before' to 'tdq' in captured share."
+    assert said(0.7, 0.9, 0.95) == ["", f"'after' closes 80 % (nearest candidates) {words}"]
+    assert said(0.7, 0.9, 0.6) == [
+        "",
+        "'tdq' captures no more than 'before': there is no gap to close.",
+    ]
+    assert _cure_lines({"scorers": {"before": {}, "tdq": {}}}) == []

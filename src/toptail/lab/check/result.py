@@ -128,14 +128,7 @@ class CheckResult:
 
         Only where one step was audited.
         """
-        return {
-            name: {
-                part["pools"]: part[ONE_STEP]["captured"]
-                for part in entry["parts"]
-                if "captured" in (part[ONE_STEP] or ())
-            }
-            for name, entry in self.content["scorers"].items()
-        }
+        return captured_shares(self.content)
 
     def gap_closed(self, before: str, after: str, reference: str) -> dict[str, float]:
         """How much of the gap from one scorer to a reference another one closes, by source.
@@ -147,11 +140,7 @@ class CheckResult:
         for name in (before, after, reference):
             if name not in found:
                 raise InputError(f"There is no scorer '{name}'; there are {', '.join(found)}.")
-        closed = {}
-        for source, first in found[before].items():
-            gap = found[reference][source] - first
-            closed[source] = (found[after][source] - first) / gap if gap > 0 else math.nan
-        return closed
+        return closed_gap(found, before, after, reference)
 
     def beside(self) -> list[dict[str, Any]]:
         """These critics among those that this project measured on PointMaze, best first.
@@ -489,6 +478,8 @@ _CRITIC: Final = Column("Critic", "name")
 
 ZOO: Final = Path(__file__).with_name("zoo.json")
 """Critics that this project measured on one task, with which others may be compared."""
+CURE: Final = ("before", "after", "tdq")
+"""Names of scorers of which the terminal also says how much of the gap was closed."""
 COMPARED: Final = (NEAREST, UNIFORM)
 """The sources of candidates among which they were measured."""
 
@@ -505,7 +496,48 @@ def check_lines(content: Check) -> list[str]:
     lines.append("")
     for name, about, status, reason in _verdict_rows(content):
         lines.append(f"{status.text:<12}  {name.text}, {about.text}: {reason.text}")
-    return [*lines, *_beside_lines(content), "", *_measured(content), *_not_done(content)]
+    lines += [*_cure_lines(content), *_beside_lines(content), ""]
+    return [*lines, *_measured(content), *_not_done(content)]
+
+
+def captured_shares(content: Check) -> dict[str, dict[str, float]]:
+    """`CheckResult.captured` of a check's content."""
+    return {
+        name: {
+            part["pools"]: part[ONE_STEP]["captured"]
+            for part in entry["parts"]
+            if "captured" in (part[ONE_STEP] or ())
+        }
+        for name, entry in content["scorers"].items()
+    }
+
+
+def closed_gap(
+    shares: Mapping[str, Mapping[str, float]], before: str, after: str, reference: str
+) -> dict[str, float]:
+    """`CheckResult.gap_closed` of captured shares by scorer and source."""
+    closed = {}
+    for source, first in shares[before].items():
+        gap = shares[reference][source] - first
+        closed[source] = (shares[after][source] - first) / gap if gap > 0 else math.nan
+    return closed
+
+
+def _cure_lines(content: Check) -> list[str]:
+    """Where scorers are called as a cure's are, the share of the gap that it closed."""
+    if not content["scorers"].keys() >= set(CURE):
+        return []
+    before, after, reference = CURE
+    shares = closed_gap(captured_shares(content), *CURE)
+    parts = [
+        f"{100 * share:.0f} % ({source} candidates)"
+        for source, share in shares.items()
+        if not math.isnan(share)
+    ]
+    if not parts:
+        return ["", f"'{reference}' captures no more than '{before}': there is no gap to close."]
+    gap = f"of the gap from '{before}' to '{reference}'"
+    return ["", f"'{after}' closes {' and '.join(parts)} {gap} in captured share."]
 
 
 def top_gain(table: ScoredPools, columns: Mapping[int | None, str]) -> Floats:
