@@ -194,11 +194,16 @@ def test_a_difference_of_gains_is_that_of_the_returns(
 
 def test_what_is_said_of_gains_is_so() -> None:
     """The page's sentences below its tables of gains."""
-    main = pages_power.main_rollouts()
-    for name in ("tdq", "raw", "cosine", "value_head"):
-        found = pages_power.gain(main, "PointMaze", name)
-        assert found.low > 0
-        assert min(found.seeds.values()) > 0
+    critics = {"PointMaze": ("tdq", "raw", "cosine", "value_head")}
+    critics["AntMaze"] = ("tdq", "raw", "value_head")
+    for task, names in critics.items():
+        for name in names:
+            found = pages_power.gain(pages_power.main_rollouts(task), task, name)
+            assert found.low > 0
+            assert min(found.seeds.values()) > 0
+    for pair in (("tdq", "raw"), ("tdq", "value_head"), ("reference", "tdq")):
+        found = pages_power.less(*pair, "AntMaze")
+        assert found.low < 0 < found.high
     assert pages_power.less("value_head", "reference").low > 0
     for name in ("straight", "likely"):
         assert pages_power.less(name, "raw").mean > 0

@@ -1,7 +1,7 @@
 """Parts of the pages about rollouts: what they can tell apart, and gains of three seeds.
 
-Stored rollouts of the four tasks are those of one training seed. `MAIN` has more queries and three
-seeds on PointMaze: the forecast for the other tasks scales by the queries alone.
+Stored rollouts of the four tasks are those of one training seed. The runs at the main settings have
+three seeds, so far on PointMaze and AntMaze: forecasts for other tasks scale by the queries alone.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ from toptail.stats import bootstrap_p, holm
 from toptail_paper.claims import numbers
 from toptail_paper.claims.ledger import markdown_table
 from toptail_paper.claims.numbers import Number, Tables, difference, quotient
-from toptail_paper.claims.pages_selection import MAIN, wrapped
-from toptail_paper.claims.reported import NAVIGATION, POINT, RANKERS, TDQ, published
+from toptail_paper.claims.pages_selection import wrapped
+from toptail_paper.claims.reported import ANT, NAVIGATION, POINT, RANKERS, TDQ, published
 from toptail_paper.selection.results import selector_name
+from toptail_paper.study.naming import data_set
 from toptail_paper.study.replicates import REPLICATES, read_replicates
 
 TABLE, GAIN = "fixed-query", "rollout_delta"
 ALWAYS: Final = (*TDQ, *RANKERS)
 """The critics that every stored table of rollouts has."""
+MEASURED: Final = (POINT, ANT)
+"""Tasks with rollouts at the main settings."""
 POWER: Final = 0.8
 """Chance of an interval that excludes zero at which a difference is called decidable."""
 LEAST: Final = 1 + NormalDist().inv_cdf(POWER) / NormalDist().inv_cdf(0.975)
@@ -46,22 +49,27 @@ PLACES: Final = 4
 
 def power() -> str:
     """Half-widths of the stored rollouts, what more queries would give, and what that decides."""
-    stored, main = rollouts(), main_rollouts()
-    queries = queries_of(main, POINT)
+    stored = rollouts()
+    queries = queries_of(main_rollouts(POINT), POINT)
     limits = {task: read_json(folder / "declared.json")["e_min"] for task, folder in homes()}
     widths, pairs, missed = [], [], []
     for task, tables in stored.items():
         once = max(half(gain(tables, task, name)) for name in ALWAYS)
         shrink = math.sqrt(queries_of(tables, task) / queries)
-        now = max(half(gain(main, task, name)) for name in ALWAYS) if task == POINT else None
+        main = main_rollouts(task) if task in MEASURED else None
+        rows = {} if main is None else main[TABLE]["rows"][task]
+        own = "" if main is None else str(queries_of(main, task))
+        critics = [name for name in ALWAYS if name in rows]
+        now = (
+            max((half(gain(main, task, name)) for name in critics), default=None) if main else None
+        )
         ahead = number(once * shrink, PLACES)
         limit = f"{limits[task]:g}"
         count = str(queries_of(tables, task))
-        widths.append([task, count, number(once, PLACES), ahead, _text(now), limit])
+        widths.append([task, count, number(once, PLACES), ahead, own, _text(now), limit])
         for other in (*RANKERS, "hybrid"):
             here = difference(gain(tables, task, "tdq"), gain(tables, task, other))
-            measured = task == POINT and other in main[TABLE]["rows"][task]
-            now = half(less("tdq", other)) if measured else None
+            now = half(less("tdq", other, task)) if other in rows else None
             least = LEAST * (half(here) * shrink if now is None else now)
             paper = reported_less(tables, task, "tdq", other)
             words = f"TD-Q less {other}"
@@ -80,7 +88,8 @@ def power() -> str:
                 ]
             )
     more = f"{queries} queries"
-    head = ["task", "queries", "half-width, one seed", f"{more}: forecast", "measured", "e_min"]
+    head = ["task", "queries", "half-width, one seed", f"{more}: forecast"]
+    head += ["three seeds: queries", "half-width, measured", "e_min"]
     second = ["difference of gains", "paper", "stored, one seed", f"half-width, {more}: forecast",
               "measured", "least decidable", "the paper's is decidable"]  # fmt: skip
     undecided = f"Not decidable with {more} are, if they are as large as the paper's: "
@@ -92,53 +101,64 @@ def power() -> str:
 
 def gains() -> str:
     """PointMaze's gains of three seeds, and their paired differences."""
-    main = main_rollouts()
-    rows = main[TABLE]["rows"][POINT]
-    paper = main[TABLE]["paper"][POINT]
-    named = [name for name in rows if GAIN in rows[name]]
-    named.sort(key=lambda name: -rows[name][GAIN]["mean"])
-    lines = [
-        [
-            selector_name(name),
-            with_sign(gain(main, POINT, name)),
-            _each(gain(main, POINT, name).seeds.values()) if trained(main, name) else "",
-            signed(paper[name][GAIN]["mean"], 3) if name in paper else "",
-        ]
-        for name in named
-    ]
-    found = [less(a, b) for a, b in PAIRS]
-    adjusted = holm([bootstrap_p(x.replicates.draws) for x in found if x.replicates is not None])
-    compared = [
-        [
-            f"{selector_name(a)} less {_inside(b)}",
-            with_sign(x),
-            _each(seed_differences(main, a, b)),
-            "yes" if x.low > 0 or x.high < 0 else "no",
-            number(float(p), 3),
-        ]
-        for (a, b), x, p in zip(PAIRS, found, adjusted, strict=True)
-    ]
     ratio = times("tdq", "raw")
     sentence = (
         f"TD-Q gains {number(ratio.mean, 1)} {bracket(ratio.low, ratio.high, 1)} times as much as "
         f"raw. Raw less cosine is {with_sign(less('raw', 'cosine'))}, raw less the straight line "
         f"{with_sign(less('raw', 'straight'))}."
     )
+    return f"{_gains_of(POINT)}\n{wrapped(sentence)}"
+
+
+def gains_antmaze() -> str:
+    """The same of AntMaze."""
+    return _gains_of(ANT)
+
+
+def _gains_of(task: str) -> str:
+    """A table of gains, and one of their paired differences."""
+    main = main_rollouts(task)
+    rows = main[TABLE]["rows"][task]
+    paper = main[TABLE]["paper"][task]
+    named = [name for name in rows if GAIN in rows[name]]
+    named.sort(key=lambda name: -rows[name][GAIN]["mean"])
+    lines = [
+        [
+            selector_name(name),
+            with_sign(gain(main, task, name)),
+            _each(gain(main, task, name).seeds.values()) if trained(main, task, name) else "",
+            signed(paper[name][GAIN]["mean"], 3) if name in paper else "",
+        ]
+        for name in named
+    ]
+    pairs = [pair for pair in PAIRS if set(pair) <= set(named)]
+    found = [less(a, b, task) for a, b in pairs]
+    adjusted = holm([bootstrap_p(x.replicates.draws) for x in found if x.replicates is not None])
+    compared = [
+        [
+            f"{selector_name(a)} less {_inside(b)}",
+            with_sign(x),
+            _each(seed_differences(main, task, a, b)),
+            "yes" if x.low > 0 or x.high < 0 else "no",
+            number(float(p), 3),
+        ]
+        for (a, b), x, p in zip(pairs, found, adjusted, strict=True)
+    ]
     head = ["picked by", "gain over a random pick", "training seeds", "paper"]
     second = ["difference", "of gains, paired", "training seeds", "excludes 0", "p (Holm)"]
-    return f"{markdown_table(head, lines)}\n{markdown_table(second, compared)}\n{wrapped(sentence)}"
+    return f"{markdown_table(head, lines)}\n{markdown_table(second, compared)}"
 
 
-def less(a: str, b: str) -> Number:
-    """The paired difference of two gains of `MAIN`."""
-    main = main_rollouts()
-    return difference(gain(main, POINT, a), gain(main, POINT, b))
+def less(a: str, b: str, task: str = POINT) -> Number:
+    """The paired difference of two gains at the main settings."""
+    main = main_rollouts(task)
+    return difference(gain(main, task, a), gain(main, task, b))
 
 
-def times(a: str, b: str) -> Number:
-    """How many times the second gain of `MAIN` the first is, paired."""
-    main = main_rollouts()
-    return quotient(gain(main, POINT, a), gain(main, POINT, b))
+def times(a: str, b: str, task: str = POINT) -> Number:
+    """How many times the second gain at the main settings the first is, paired."""
+    main = main_rollouts(task)
+    return quotient(gain(main, task, a), gain(main, task, b))
 
 
 def gain(tables: Tables, task: str, row: str) -> Number:
@@ -153,16 +173,16 @@ def reported_less(tables: Tables, task: str, a: str, b: str) -> float | None:
     return None if None in both else both[0]["mean"] - both[1]["mean"]
 
 
-def seed_differences(tables: Tables, a: str, b: str) -> list[float]:
+def seed_differences(tables: Tables, task: str, a: str, b: str) -> list[float]:
     """The difference of two gains for each training seed; a trivial score has none."""
-    first, second = (gain(tables, POINT, name) for name in (a, b))
-    fixed = not trained(tables, b)
+    first, second = (gain(tables, task, name) for name in (a, b))
+    fixed = not trained(tables, task, b)
     return [x - (second.mean if fixed else second.seeds[s]) for s, x in first.seeds.items()]
 
 
-def trained(tables: Tables, name: str) -> bool:
+def trained(tables: Tables, task: str, name: str) -> bool:
     """Whether a selector has several training seeds."""
-    return len(gain(tables, POINT, name).seeds) > 1
+    return len(gain(tables, task, name).seeds) > 1
 
 
 def queries_of(tables: Tables, task: str) -> int:
@@ -193,9 +213,9 @@ def rollouts() -> dict[str, Tables]:
     return {task: _tables(folder) for task, folder in homes()}
 
 
-def main_rollouts() -> Tables:
-    """Those of PointMaze at the main settings."""
-    return _tables(published() / MAIN)
+def main_rollouts(task: str) -> Tables:
+    """Those of a task at the main settings, for the tasks `MEASURED`."""
+    return _tables(published() / "zoo" / "selection" / data_set(task))
 
 
 @cache
@@ -222,4 +242,4 @@ def _inside(name: str) -> str:
     return words if words.startswith("TD") else words[0].lower() + words[1:]
 
 
-POWER_PARTS: Final[Sequence[Any]] = (power, gains)
+POWER_PARTS: Final[Sequence[Any]] = (power, gains, gains_antmaze)

@@ -22,7 +22,7 @@ from toptail.lab.tasks.names import parse_name
 from toptail.report.text import bracket, count, join, number, signed
 from toptail_paper.claims import pages, pages_power
 from toptail_paper.claims.numbers import Number
-from toptail_paper.claims.reported import packaged, published
+from toptail_paper.claims.reported import POINT, packaged, published
 from toptail_paper.study.naming import data_set
 
 PRINTED: Final = "main/antmaze_printed.txt"
@@ -46,14 +46,14 @@ def main(study: str, table: str, task: str, row: str, metric: str) -> Any:
     return _json(f"zoo/{study}/{data_set(task)}/tables/{table}.json")["rows"][task][row][metric]
 
 
-def less(a: str, b: str) -> Any:
-    """The paired difference of two gains by PointMaze's rollouts at the main settings."""
-    return _ends(pages_power.less(a, b))
+def less(a: str, b: str, task: str = POINT) -> Any:
+    """The paired difference of two gains by rollouts at the main settings."""
+    return _ends(pages_power.less(a, b, task))
 
 
-def times(a: str, b: str) -> Any:
+def times(a: str, b: str, task: str = POINT) -> Any:
     """How many times the second of two such gains the first is."""
-    return _ends(pages_power.times(a, b))
+    return _ends(pages_power.times(a, b, task))
 
 
 def grid(name: str, data: str, critic: str, metric: str) -> Any:

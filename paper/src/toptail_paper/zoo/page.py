@@ -17,7 +17,16 @@ from toptail.io.files import write_texts
 from toptail.io.json_files import read_json
 from toptail.lab.critics.registry import CRITICS
 from toptail_paper.zoo.scores import SOURCES
-from toptail_paper.zoo.summary import HEAD, RAW, TASK, TDQ, TITLES, summary
+from toptail_paper.zoo.summary import (
+    HEAD,
+    RAW,
+    TASK,
+    TDQ,
+    TITLES,
+    studied_cure,
+    summary,
+    verdict_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,6 +35,7 @@ ROOT: Final = Path(__file__).parents[4]
 RESULTS: Final = ROOT / "paper" / "results" / "zoo"
 PAGE: Final = ROOT / "paper" / "docs" / "results" / "zoo.md"
 FIGURE: Final = ROOT / "paper" / "docs" / "figures" / "zoo.png"
+ANTMAZE: Final = "antmaze-medium-navigate-v0"
 SHIPPED: Final = ROOT / "src" / "toptail" / "lab" / "check" / "zoo.json"
 
 OBJECTIVES: Final = {
@@ -81,9 +91,7 @@ def cured(content: Mapping[str, Any]) -> str:
     rows = []
     for source, words in zip(SOURCES, ("near actions", "whole box"), strict=True):
         cells = [ranged(critics[name]["captured"][source]) for name in (RAW, HEAD, TDQ)]
-        closed = found[source]
-        share = [f"{100 * closed[end]:.0f}" for end in ("closed", "low", "high")]
-        rows.append([words, *cells, f"{share[0]} % [{share[1]}, {share[2]}]"])
+        rows.append([words, *cells, _closed(found[source])])
     head = ["PointMaze, best of 64", "before (raw)", "after (value head)", "TD-Q from scratch"]
     return table([*head, "gap closed"], rows) + f"\nBy the declared rule: **{found['answer']}**.\n"
 
@@ -94,8 +102,7 @@ def studied(_: Mapping[str, Any]) -> str:
     own, rows = stored["rows"]["PointMaze"], []
     for name in (TDQ, HEAD, RAW, "cosine", "straight", "likely"):
         row = own[name]
-        regret = row["exact/nregret_64"]
-        share = {"mean": 1 - regret["mean"], "low": 1 - regret["high"], "high": 1 - regret["low"]}
+        share = _captured(row["exact/nregret_64"])
         best = f"{100 * row['exact/best_pick_64']['mean']:.0f} %"
         gain = "+" + ranged(row["rollout_delta"], 4)
         rows.append([_title(name), ranged(share), best, gain])
@@ -105,16 +112,54 @@ def studied(_: Mapping[str, Any]) -> str:
 
 
 def antmaze(_: Mapping[str, Any]) -> str:
-    """What is known on AntMaze: order and retrieval of recorded goals."""
-    home = RESULTS / "semantics" / "antmaze-medium-navigate-v0" / "tables"
+    """AntMaze: captured share and verdict by the reference, rollouts, and recorded goals."""
     order, found = (
-        read_json(home / f"{name}.json")["rows"]["AntMaze"] for name in ("main", "retrieval")
+        read_json(RESULTS / "semantics" / ANTMAZE / "tables" / f"{name}.json")["rows"]["AntMaze"]
+        for name in ("main", "retrieval")
     )
-    rows = [
-        [_title(name), ranged(order[name]["tau"], 3), ranged(found[name]["auc"], 3)]
-        for name in (TDQ, HEAD, RAW, "cosine")
-    ]
-    return table(["AntMaze, published ant", "τ with γ^d", "retrieval AUC"], rows)
+    home = RESULTS / "selection" / ANTMAZE
+    picked = read_json(home / "tables" / "fixed-query.json")["rows"]["AntMaze"]
+    rows = []
+    for name in (TDQ, HEAD, RAW, "likely", "cosine"):
+        own = picked.get(name)
+        rows.append(
+            [
+                _title(name),
+                "–" if own is None else ranged(_captured(own["nregret_64"])),
+                "–" if own is None else f"{own['tau_b_64']['mean']:.2f}",
+                "–" if own is None else verdict_of(home, name),
+                "–" if own is None else "+" + ranged(own["rollout_delta"], 4),
+                ranged(order[name]["tau"], 3) if name in order else "–",
+                ranged(found[name]["auc"], 3) if name in found else "–",
+            ]
+        )
+    head = ["AntMaze, published ant", "captured, reference", "τ_b", "best of 64"]
+    head += ["gain by simulator rollouts", "τ with γ^d", "retrieval AUC"]
+    return table(head, rows)
+
+
+def cured_antmaze(_: Mapping[str, Any]) -> str:
+    """The cure on AntMaze before and after, by the reference ensemble."""
+    home = RESULTS / "selection" / ANTMAZE
+    picked = read_json(home / "tables" / "fixed-query.json")["rows"]["AntMaze"]
+    cells = [ranged(_captured(picked[name]["nregret_64"])) for name in (RAW, HEAD, TDQ)]
+    found = studied_cure(home, "AntMaze")
+    head = ["AntMaze, best of 64", "before (raw)", "after (value head)", "TD-Q from scratch"]
+    rows = [["behaviour model's candidates", *cells, _closed(found)]]
+    return (
+        table([*head, "gap closed"], rows)
+        + f"\nThe declared rule, put to these candidates: **{found['answer']}**.\n"
+    )
+
+
+def _captured(regret: Mapping[str, float]) -> dict[str, float]:
+    """The captured share of a normalized regret."""
+    return {"mean": 1 - regret["mean"], "low": 1 - regret["high"], "high": 1 - regret["low"]}
+
+
+def _closed(found: Mapping[str, float]) -> str:
+    mean, low, high = (f"{100 * found[end]:.0f}" for end in ("closed", "low", "high"))
+    return f"{mean} % [{low}, {high}]"
 
 
 def _title(name: str) -> str:
@@ -124,7 +169,7 @@ def _title(name: str) -> str:
 
 
 PARTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
-    part.__name__: part for part in (leaderboard, cured, studied, antmaze)
+    part.__name__: part for part in (leaderboard, cured, studied, antmaze, cured_antmaze)
 }
 """The parts of the page that are made of stored results."""
 

@@ -16,6 +16,7 @@ from toptail.lab.critics.registry import CRITICS
 from toptail.pools.columns import group_seeds
 from toptail.stats import best_of_k, bootstrap_sums, cluster_sums, percentile_interval
 from toptail.stats.resample import bootstrap_p, holm
+from toptail_paper.study.replicates import read_replicates
 from toptail_paper.zoo.scores import SOURCES
 
 TASK: Final = "pointmaze-medium-navigate-v0"
@@ -150,7 +151,7 @@ def summary(results: Path) -> dict[str, Any]:
         "critics": dict(
             sorted(rows.items(), key=lambda row: -row[1]["captured"]["nearest"]["mean"])
         ),
-        "cure": cure(shares),
+        "cure": cure(rows, shares),
     }
 
 
@@ -214,14 +215,54 @@ def answers(
     return found
 
 
-def cure(shares: Mapping[str, Shares]) -> dict[str, Any]:
-    """The share of the gap between raw and TD-Q that the value head closes."""
+def cure(rows: Mapping[str, Mapping[str, Any]], shares: Mapping[str, Shares]) -> dict[str, Any]:
+    """The share of the gap between raw and TD-Q that the value head closes, and the answer."""
     found: dict[str, Any] = {}
     for source, own in shares.items():
         (before, d0), (after, d1), (value, d2) = (own.of(name) for name in (RAW, HEAD, TDQ))
         low, high = interval((d1 - d0) / (d2 - d0))
         closed = (after - before) / (value - before)
         found[source] = {"closed": closed, "low": low, "high": high}
-    cured = all(x["closed"] >= HALF and x["low"] > QUARTER for x in found.values())
-    not_cured = all(x["high"] < QUARTER for x in found.values())
-    return found | {"answer": "cured" if cured else "not cured" if not_cured else "partly cured"}
+    better = rows[HEAD]["than_raw"] == "better"
+    safe = rows[HEAD]["safe"] or rows[RAW]["safe"]
+    return found | {"answer": cure_answer(list(found.values()), better=better, safe=safe)}
+
+
+def cure_answer(closed: Sequence[Mapping[str, float]], *, better: bool, safe: bool) -> str:
+    """The declared answer, of the closed shares by kind of candidates.
+
+    ``better`` says whether the head is better than the critic that it reads, ``safe`` whether it is
+    safe to maximize, or that critic was safe already.
+    """
+    if all(x["high"] < QUARTER for x in closed):
+        return "not cured"
+    if not better:
+        return "not decided"
+    enough = all(x["closed"] >= HALF and x["low"] > QUARTER for x in closed)
+    return "cured" if enough and safe else "partly cured"
+
+
+def studied_cure(home: Path, task: str, judge: str = "") -> dict[str, Any]:
+    """The cure by the candidates of the fixed-query study, one kind, in the folder of a task.
+
+    ``judge`` begins the keys of a judge that is not the reference ensemble. The answer is that of
+    the declared rule, put to these candidates alone.
+    """
+    rows = read_json(home / "tables" / "fixed-query.json")["rows"][task]
+    key = f"{judge}nregret_64"
+    draws = {
+        name: read_replicates(home)[task][f"fixed-query/{name}/{key}"] for name in (RAW, HEAD, TDQ)
+    }
+    mean = {name: rows[name][key]["mean"] for name in draws}
+    low, high = interval((draws[RAW] - draws[HEAD]) / (draws[RAW] - draws[TDQ]))
+    closed = (mean[RAW] - mean[HEAD]) / (mean[RAW] - mean[TDQ])
+    better = interval(draws[RAW] - draws[HEAD])[0] > 0
+    safe = any(verdict_of(home, name) == "safe" for name in (RAW, HEAD))
+    own = {"closed": closed, "low": low, "high": high}
+    return own | {"answer": cure_answer([own], better=better, safe=safe)}
+
+
+def verdict_of(home: Path, name: str) -> str:
+    """The verdict of the fixed-query study's audit by the reference ensemble."""
+    found: str = read_json(home / "audit" / "audit.json")["scorers"][name]["verdict"]["status"]
+    return found
