@@ -15,6 +15,7 @@ import pytest
 
 from tests.programs import program_of
 from toptail import cli
+from toptail.audit.verdict import STATUSES
 
 ROOT = Path(__file__).parent.parent
 
@@ -120,6 +121,19 @@ def test_every_local_link_leads_somewhere() -> None:
         assert where.exists(), f"{page.name} links to {target}"
         if heading and where.suffix == ".md":
             assert heading in anchors(where), f"{page.name} links to {target}#{heading}"
+
+
+def test_the_verdicts_are_said_in_the_same_words_on_both_first_pages() -> None:
+    """Up to which K: the smallest pool ends the search, not the largest."""
+    readme, index = (
+        re.findall(rf"^\| `({'|'.join(STATUSES)})` \| (.*) \|$", path.read_text("utf-8"), re.M)
+        for path in (ROOT / "README.md", ROOT / "docs" / "index.md")
+    )
+    assert readme == index
+    assert {status for status, _ in readme} == set(STATUSES)
+    assert "up to the size of the smallest pool" in dict(readme)["safe"]
+    safe = " ".join((ROOT / "docs" / "explanation" / "safe.md").read_text("utf-8").split())
+    assert "any two K up to the size of the smallest pool" in safe
 
 
 MOST_WORDS = 25_000
