@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from importlib import import_module
@@ -60,6 +61,7 @@ def test_the_python_examples_print_what_their_comments_say(page: Path) -> None:
         "toptail.results",
         "toptail.judging.plan",
         "toptail.api",
+        "toptail.errors",
         "toptail.progress",
         "toptail.select.base",
         "toptail.testing",
@@ -121,6 +123,21 @@ def test_every_local_link_leads_somewhere() -> None:
         assert where.exists(), f"{page.name} links to {target}"
         if heading and where.suffix == ".md":
             assert heading in anchors(where), f"{page.name} links to {target}#{heading}"
+
+
+def test_what_is_to_be_installed_can_be() -> None:
+    """No package index has toptail: an extra is installed from a checkout, and exists."""
+    sources = [p for part in ("src", "paper/src", "examples") for p in (ROOT / part).rglob("*.py")]
+    extras = set(
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    )
+    for path in (*pages(), *sources):
+        text = path.read_text("utf-8")
+        assert not re.search(r"pip\s+install\s+['\"]?toptail", text), path
+        named = re.findall(r"install\s+(?:-e )?'\.\[([\w,]+)\]'|how_to_install\('(\w+)'\)", text)
+        for names in named:
+            assert set("".join(names).split(",")) <= extras, path
+    assert set(cli._EXTRA.values()) <= extras
 
 
 def test_the_verdicts_are_said_in_the_same_words_on_both_first_pages() -> None:

@@ -28,7 +28,7 @@ from typing import (
 import tyro
 
 from toptail.commands.terminal import progress_bar, say
-from toptail.errors import InputError
+from toptail.errors import InputError, how_to_install
 from toptail.judging.how_judged import HowJudged
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def need_training(command: str) -> None:
     if missing:
         raise InputError(
             f"'{program_name()} {command}' needs {', '.join(missing)}; "
-            "install them with: pip install 'toptail[train]'."
+            f"install them with: {how_to_install('train')}."
         )
 
 
