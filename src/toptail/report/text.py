@@ -193,14 +193,15 @@ def data_sentences(audit: Audit) -> list[str]:
         return [_picks_data(audit)]
     pool = audit["pool_size"]
     sizes = f"{pool['min']} to {pool['max']} in a pool, median {number(pool['median'], 0)}"
+    end = ", the size of the smallest pool" if audit["k"][-1] == pool["min"] else ""
     if pool["min"] == pool["max"]:
-        sizes = f"{pool['min']} in each pool"
+        sizes, end = f"{pool['min']} in each pool", ""
     queries = plural(audit["queries"], "query", "queries")
     if audit.get("pools", audit["queries"]) != audit["queries"]:
         queries = f"{plural(audit['pools'], 'pool')} of {queries}"
     sentences = [
         f"{queries}, {plural(audit['candidates'], 'candidate')} ({sizes}), "
-        f"judged by “{one_line(audit['value'])}”. K = {join(audit['k'])}."
+        f"judged by “{one_line(audit['value'])}”. K = {join(audit['k'])}{end}."
     ]
     if audit["cluster_column"] is not None:
         sentences.append(
