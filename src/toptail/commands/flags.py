@@ -155,11 +155,12 @@ def names(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def statuses(words: Sequence[str], known: Collection[str]) -> set[str]:
-    """What ``--fail-on`` asks for: nothing where it is not given, else statuses, none empty.
+    """What ``--fail-on`` asks for: nothing where it is not given, else statuses.
 
-    An empty word may be a variable that was not set, and a check of nothing would always pass.
+    A comma may stand at the end. An empty word is refused: it may be a variable that was not set,
+    and a check of nothing would always pass.
     """
-    wanted = {part.strip() for word in words for part in word.split(",")}
+    wanted = {*parts(words), *("" for word in words if not parts([word]))}
     unknown = sorted(wanted - set(known))
     if unknown:
         raise InputError(
