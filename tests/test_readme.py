@@ -153,6 +153,18 @@ def test_the_verdicts_are_said_in_the_same_words_on_both_first_pages() -> None:
     assert "any two K up to the size of the smallest pool" in safe
 
 
+def test_the_papers_words_are_explained_where_they_are_first_used() -> None:
+    """The five sentences say what TD-Q, raw and φ are."""
+    told = (ROOT / "README.md").read_text("utf-8").partition("in five\nsentences")[2]
+    sentences = re.findall(r"^\d\. (.*?)(?=^\d\. |^## )", told, re.MULTILINE | re.DOTALL)
+    assert len(sentences) == 5
+    assert all(sentence.count(". ") == 0 for sentence in sentences)
+    told = " ".join(" ".join(sentences).split())
+    for word in ("*TD-Q*, a critic that", "*raw*, a contrastive one that", "an embedding φ of"):
+        assert word in told
+    assert told.index("embedding φ") < told.index("keeping φ")
+
+
 MOST_WORDS = 25_000
 
 
