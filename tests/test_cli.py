@@ -34,7 +34,7 @@ def test_a_missing_extra_is_named_in_one_sentence(
     assert main(["demo"]) == 2
     message = capsys.readouterr().err
     assert message.count("\n") == 1
-    assert f"toptail[{extra}]" in message
+    assert f"pip install '.[{extra}]' in a checkout" in message
 
 
 def test_a_missing_module_of_our_own_is_a_bug_and_shows_as_one(

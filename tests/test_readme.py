@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from importlib import import_module
@@ -15,6 +16,7 @@ import pytest
 
 from tests.programs import program_of
 from toptail import cli
+from toptail.audit.verdict import STATUSES
 
 ROOT = Path(__file__).parent.parent
 
@@ -59,6 +61,7 @@ def test_the_python_examples_print_what_their_comments_say(page: Path) -> None:
         "toptail.results",
         "toptail.judging.plan",
         "toptail.api",
+        "toptail.errors",
         "toptail.progress",
         "toptail.select.base",
         "toptail.testing",
@@ -120,6 +123,46 @@ def test_every_local_link_leads_somewhere() -> None:
         assert where.exists(), f"{page.name} links to {target}"
         if heading and where.suffix == ".md":
             assert heading in anchors(where), f"{page.name} links to {target}#{heading}"
+
+
+def test_what_is_to_be_installed_can_be() -> None:
+    """No package index has toptail: an extra is installed from a checkout, and exists."""
+    sources = [p for part in ("src", "paper/src", "examples") for p in (ROOT / part).rglob("*.py")]
+    extras = set(
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    )
+    for path in (*pages(), *sources):
+        text = path.read_text("utf-8")
+        assert not re.search(r"pip\s+install\s+['\"]?toptail", text), path
+        named = re.findall(r"install\s+(?:-e )?'\.\[([\w,]+)\]'|how_to_install\('(\w+)'\)", text)
+        for names in named:
+            assert set("".join(names).split(",")) <= extras, path
+    assert set(cli._EXTRA.values()) <= extras
+
+
+def test_the_verdicts_are_said_in_the_same_words_on_both_first_pages() -> None:
+    """Up to which K: the smallest pool ends the search, not the largest."""
+    readme, index = (
+        re.findall(rf"^\| `({'|'.join(STATUSES)})` \| (.*) \|$", path.read_text("utf-8"), re.M)
+        for path in (ROOT / "README.md", ROOT / "docs" / "index.md")
+    )
+    assert readme == index
+    assert {status for status, _ in readme} == set(STATUSES)
+    assert "up to the size of the smallest pool" in dict(readme)["safe"]
+    safe = " ".join((ROOT / "docs" / "explanation" / "safe.md").read_text("utf-8").split())
+    assert "any two K up to the size of the smallest pool" in safe
+
+
+def test_the_papers_words_are_explained_where_they_are_first_used() -> None:
+    """The five sentences say what TD-Q, raw and φ are."""
+    told = (ROOT / "README.md").read_text("utf-8").partition("in five\nsentences")[2]
+    sentences = re.findall(r"^\d\. (.*?)(?=^\d\. |^## )", told, re.MULTILINE | re.DOTALL)
+    assert len(sentences) == 5
+    assert all(sentence.count(". ") == 0 for sentence in sentences)
+    told = " ".join(" ".join(sentences).split())
+    for word in ("*TD-Q*, a critic that", "*raw*, a contrastive one that", "an embedding φ of"):
+        assert word in told
+    assert told.index("embedding φ") < told.index("keeping φ")
 
 
 MOST_WORDS = 25_000

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import os
 import re
 import subprocess
 import sys
+import textwrap
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +20,7 @@ import pytest
 
 import toptail
 from tools import notebook, reference
+from toptail.audit.settings import Rule, Settings
 from toptail.cli import TOPTAIL
 from toptail.results import Stored, schema
 from toptail_paper.cli import PAPER
@@ -51,6 +56,62 @@ def test_the_reference_has_what_results_hold_and_what_the_pages_name() -> None:
     for name in ("CheckResult", "assert_safe", "schema", "called_by", "ScorerResult", "Interval"):
         assert f".{name}\n" in page
         assert name in howto
+
+
+def shown() -> dict[str, Callable[..., object]]:
+    """Every function and method with a docstring of its own that the page of the API shows."""
+    found: dict[str, Callable[..., object]] = {}
+    exported = [f"toptail.{name}" for name in toptail.__all__ if name != "__version__"]
+    for name in (*exported, *reference.INSIDE, *reference.BESIDE):
+        module, _, last = name.rpartition(".")
+        thing = getattr(import_module(module), last)
+        if not isinstance(thing, type):
+            found[name] = thing
+            continue
+        for member, method in inspect.getmembers(thing):
+            written = inspect.isfunction(method) or inspect.ismethod(method)
+            if written and method.__doc__ and not member.startswith("_"):
+                found[f"{name}.{member}"] = method
+    return found
+
+
+def described(function: Callable[..., object]) -> dict[str, str]:
+    """The rows of the table of parameters: what stands as a name -> its description."""
+    text = inspect.cleandoc(function.__doc__ or "")
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-+$|\Z)", text, re.DOTALL | re.MULTILINE)
+    rows = re.findall(r"^(\S.*)\n((?:[ \n].*\n?)*)", section[1], re.MULTILINE) if section else []
+    return {name: " ".join(words.split()) for name, words in rows}
+
+
+def test_the_reference_says_of_each_parameter_what_it_is() -> None:
+    """Names that share a row get the type of the first; 'As in ...' sends the reader away."""
+    for name, function in shown().items():
+        rows, taken = described(function), list(inspect.signature(function).parameters)
+        if rows or name.removeprefix("toptail.") in reference.FUNCTIONS:
+            assert list(rows) == [each for each in taken if each != "self"], name
+        for words in rows.values():
+            assert len(words.split()) >= 3, name
+            assert not words.startswith("As in"), name
+
+
+def test_the_reference_shows_defaults_as_what_they_are() -> None:
+    """The page shows what is written: a number or a text, and not the name of a constant."""
+    for name, function in shown().items():
+        written = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+        assert isinstance(written, ast.FunctionDef)
+        for default in (*written.args.defaults, *written.args.kw_defaults):
+            parts = [] if default is None or isinstance(default, ast.Call) else ast.walk(default)
+            assert not [part for part in parts if isinstance(part, ast.Name | ast.Attribute)], name
+
+
+def test_the_functions_have_the_defaults_of_the_rule() -> None:
+    for function in (toptail.audit, toptail.audit_picks):
+        defaults = inspect.signature(function).parameters
+        assert defaults["level"].default == Rule.level
+        assert defaults["seed"].default == Settings.seed
+        assert defaults["resamples"].default == Settings.resamples
+    harm = toptail.Thresholds()
+    assert (harm.delta, harm.rho, harm.unit) == (Rule.delta, Rule.rho, Settings.unit)
 
 
 def test_pools_come_before_picks() -> None:

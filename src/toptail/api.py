@@ -61,11 +61,11 @@ class TableColumns:
 class Thresholds:
     """What the verdict of an audit calls harm, in shares of the headroom."""
 
-    delta: float = Rule.delta
+    delta: float = 0.02
     """A fall of more than this is harm."""
-    rho: float = Rule.rho
+    rho: float = 0.1
     """A harm above this must be ruled out before a scorer is called safe."""
-    unit: Unit = Settings.unit
+    unit: Unit = "pooled"
     """Whose headroom: ``pooled``, that of all queries together; ``query``, each query's own, where
     queries without headroom are left out."""
 
@@ -114,10 +114,20 @@ def read(
         mapping of columns, a list of rows, a mapping of arrays ``[queries, candidates]``, or a
         :class:`toptail.ScoredPools`. A list of paths or frames is several tables: each is a
         group with pools of its own. ``"-"`` is standard input.
-    scores, values, query, group, cluster
-        The most common of ``columns``.
+    scores
+        Score columns; by default those named ``score...``, else every number column that may be
+        one.
+    values
+        The value column to judge by; by default ``value`` or ``correct``.
+    query
+        The column, or the columns together, that say which candidates form one pool; by default
+        ``query``.
+    group
+        Labels of queries to report by; by default ``group``, where there is one.
+    cluster
+        Labels of queries to resample together; by default ``cluster``, where there is one.
     columns
-        All columns that can be named, :class:`toptail.TableColumns`.
+        Every column that can be named, those above included, :class:`toptail.TableColumns`.
     judged
         How candidates got their values, :class:`toptail.HowJudged`; needed where not every
         candidate has one.
@@ -151,9 +161,9 @@ def audit(
     group: str | None = None,
     cluster: str | None = None,
     k: Sequence[int] | None = None,
-    level: float = Rule.level,
-    seed: int = Settings.seed,
-    resamples: int = Settings.resamples,
+    level: float = 0.95,
+    seed: int = 0,
+    resamples: int = 10_000,
     min_pool: int | None = None,
     columns: TableColumns = TableColumns(),
     judged: HowJudged = HowJudged(),
@@ -167,11 +177,24 @@ def audit(
 
     Parameters
     ----------
-    source, scores, values, query, group, cluster, columns, judged
-        As in :func:`toptail.read`. A large folder of Parquet is read as a stream.
+    source
+        The table, anything that :func:`toptail.read` takes. A large folder of Parquet is read as a
+        stream.
+    scores
+        Score columns; by default those named ``score...``, else every number column that may be
+        one.
+    values
+        The value column to judge by; by default ``value`` or ``correct``.
+    query
+        The column, or the columns together, that say which candidates form one pool; by default
+        ``query``.
+    group
+        Labels of queries to report by; by default ``group``, where there is one.
+    cluster
+        Labels of queries to resample together; by default ``cluster``, where there is one.
     k
-        Candidate counts to show beside 1, 2, 4, ... and k_max, the smallest pool: the verdict
-        looks at those and at no other.
+        Candidate counts to show beside 1, 2, 4, ... and k_max, the size of the smallest pool. They
+        change no verdict, which looks at K of its own: each up to 16, then eight to the octave.
     level
         Confidence of intervals and of the verdict.
     seed
@@ -181,6 +204,11 @@ def audit(
         Resamples of whole queries (or clusters), shared by all scorers.
     min_pool
         Leave out smaller pools; by default those below the 5 % quantile of sizes.
+    columns
+        Every column that can be named, those above included, :class:`toptail.TableColumns`.
+    judged
+        How candidates got their values, :class:`toptail.HowJudged`; needed where not every
+        candidate has one.
     thresholds
         What is harm, :class:`toptail.Thresholds`.
     baseline
@@ -271,9 +299,9 @@ def audit_picks(
     group: str | None = None,
     p_judged: str | None = None,
     baseline: str | None = None,
-    seed: int = Settings.seed,
-    resamples: int = Settings.resamples,
-    level: float = Rule.level,
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
     power: float = 0.8,
 ) -> PicksResult:
     """Compare selectors by how their picks turned out.
@@ -284,16 +312,27 @@ def audit_picks(
         :class:`toptail.JudgedPicks`, the path of a file, or any table as :func:`toptail.read`
         takes it, with the columns ``query``, ``selector``, ``value``, and optional
         ``replicate``, ``key``, ``cluster`` and ``group``.
-    query, selector, values, cluster, group
-        The columns of queries, selectors and values, of labels of queries to resample by, and
-        of labels of queries to report by, where they have other names.
+    query
+        The column of queries; by default ``query``.
+    selector
+        The column that says which selector picked; by default ``selector``.
+    values
+        The column of what picks turned out to be worth; by default ``value``.
+    cluster
+        Labels of queries to resample together; by default ``cluster``, where there is one.
+    group
+        Labels of queries to report by; by default ``group``, where there is one.
     p_judged
         The column of chances with which picks were chosen for judging, by default the one of that
         name; with it values may be missing.
     baseline
         The selector to compare with first; ``random`` by default where there is one.
-    seed, resamples, level
-        As in :func:`toptail.audit`.
+    seed
+        Seed of the resamples; the same seed gives the same result to the last bit.
+    resamples
+        Resamples of whole queries (or clusters), shared by all selectors.
+    level
+        Confidence of intervals.
     power
         The probability with which the smallest detectable difference would be detected.
 
@@ -368,9 +407,8 @@ def choose(
 
     Parameters
     ----------
-    source, scores, values, query, cluster, columns, judged
-        As in :func:`toptail.read`; ``judged.unjudged`` must be a number. Intervals stay inside
-        ``judged.value_range``, which is known without being named where every value is 0 or 1.
+    source
+        The table, anything that :func:`toptail.read` takes.
     selectors
         What to try: words such as ``"trim"`` or ``"trim:0.1"``, selectors, or functions from
         columns of a pool to weights. By default all that the columns of the table allow.
@@ -382,12 +420,30 @@ def choose(
         A simpler selector is chosen within this share of the headroom of the best.
     abstain
         What no answer is worth; without it selectors that abstain are shown and not chosen.
-    level, resamples
-        Confidence of the intervals, and how often the choice is made again for them.
+    scores
+        Score columns; by default those named ``score...``, else every number column that may be
+        one.
+    values
+        The value column to judge by; by default ``value`` or ``correct``.
+    query
+        The column, or the columns together, that say which candidates form one pool; by default
+        ``query``.
+    cluster
+        Labels of queries to resample together; by default ``cluster``, where there is one.
+    level
+        Confidence of the intervals.
     seed
         Seed of all draws; the same seed gives the same result to the last bit.
+    resamples
+        How often the choice is made again, with queries weighed at random, for the intervals.
     min_pool
-        As in :func:`toptail.audit`.
+        Leave out smaller pools; by default those below the 5 % quantile of sizes.
+    columns
+        Every column that can be named, those above included, :class:`toptail.TableColumns`.
+    judged
+        How candidates got their values, :class:`toptail.HowJudged`; its ``unjudged`` must be a
+        number here. Intervals stay inside its ``value_range``, which is known without being named
+        where every value is 0 or 1.
     crossfit
         How the cross-fitted value is computed, :class:`toptail.CrossFit`.
 
@@ -476,14 +532,18 @@ def plan(
         The most candidates that may be judged, those of ``extend`` included.
     half_width
         Instead: the half-width that the captured share of every scorer should have.
-    scores, query, columns
-        As in :func:`toptail.read`.
+    scores
+        Score columns; by default those named ``score...``, else every number column that may be
+        one.
     values
         A column with the values of some candidates from a pilot; the plan assumes their spread.
+    query
+        The column, or the columns together, that say which candidates form one pool; by default
+        ``query``.
     spread
         Instead: the standard deviation of values inside a query.
     min_pool
-        As in :func:`toptail.audit`.
+        Leave out smaller pools; by default those below the 5 % quantile of sizes.
     seed
         Seed of the draws. The same seed gives the same plan, and with more labels a plan that
         contains it.
@@ -492,6 +552,8 @@ def plan(
     extend
         An earlier plan (its table or file). The new plan contains its candidates and keeps its
         seed, its scorers and its looks.
+    columns
+        Every column that can be named, those above included, :class:`toptail.TableColumns`.
     judged
         ``HowJudged(cheap=...)`` names the column of a cheap judge, which judged every candidate.
 

@@ -17,7 +17,15 @@ from typing import Any
 
 from toptail import __version__
 from toptail.audit.settings import NOT_MEANT
-from toptail.errors import Exit, InputError, NotDoneError, brief, printable, system_error
+from toptail.errors import (
+    Exit,
+    InputError,
+    NotDoneError,
+    brief,
+    how_to_install,
+    printable,
+    system_error,
+)
 
 
 @dataclass(frozen=True)
@@ -126,7 +134,7 @@ def main(argv: Sequence[str] | None = None, program: Program = TOPTAIL) -> int:
             raise
         return _say(
             f"this command needs the package '{package}', which is not installed: "
-            f"pip install 'toptail[{_EXTRA[package]}]'.",
+            f"{how_to_install(_EXTRA[package])}.",
             Exit.INPUT,
         )
     except OverflowError as error:

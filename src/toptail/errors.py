@@ -121,6 +121,15 @@ def _as_flag(flags: Collection[str] | None, argument: re.Match[str]) -> str:
     return f"{flag}{'=' if setting else ' '}{printable(value)}"
 
 
+def how_to_install(extra: str) -> str:
+    """How to get the packages of an extra: from a checkout, since no package index has toptail.
+
+    >>> how_to_install("sim")
+    "pip install '.[sim]' in a checkout of toptail"
+    """
+    return f"pip install '.[{extra}]' in a checkout of toptail"
+
+
 _WRONG_PATH = {
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ELOOP),
     *(errno.ENAMETOOLONG, errno.EINVAL, errno.EACCES, errno.EPERM, errno.EXDEV, errno.EBUSY),

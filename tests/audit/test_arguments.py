@@ -113,6 +113,8 @@ def test_the_check_looks_at_the_scorers_that_are_named(
     assert main([*arguments, "--fail-on", "unsafe"]) == 2
     assert "name them with --scores" in capsys.readouterr().err
     assert main([*arguments, "--scores", "perfect", "--fail-on", "unsafe"]) == 0
+    assert main([*arguments, "--scores", "perfect", "--fail-on", "unsafe, inconclusive,"]) == 0
+    assert main([*arguments, "--scores", "perfect", "--fail-on", "safe,"]) == 1
     assert main([*arguments, "--scores", "perfect,reversed", "--fail-on", "unsafe"]) == 1
     assert "--fail-on: reversed is unsafe" in capsys.readouterr().out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +129,19 @@ def test_what_is_promised_holds_in_what_is_stored() -> None:
         if case["kind"] == "decided":
             lost = np.array(case["before"]) - np.array(case["ours"])
             assert lost.max() <= 0.04 + 2 / found["tables"]
+
+
+def test_the_page_promises_first_what_is_stored() -> None:
+    found = json.loads(STORED.read_text(encoding="utf-8"))
+    page = Path(__file__).parents[2] / "docs" / "explanation" / "error-rates.md"
+    said = re.search(
+        r"\*safe\* at most ([\d.]+), \*unsafe\* at most ([\d.]+) ", page.read_text("utf-8")
+    )
+    assert said is not None
+    for kind, most in zip(("wrong safe", "wrong unsafe"), said.groups(), strict=True):
+        rates = [max(case["ours"]) for case in found["cases"] if case["kind"] == kind]
+        usual = sorted(rates)[: -2 if kind == "wrong safe" else None]  # but for the two named
+        assert float(most) - 0.1 < 100 * usual[-1] <= float(most)
 
 
 def test_counting_is_stored_and_written_into_a_page(

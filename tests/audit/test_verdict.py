@@ -13,6 +13,7 @@ from toptail.audit.per_query import score_columns
 from toptail.audit.settings import Rule, Unit
 from toptail.audit.verdict import Status, Steps, _safe_up_to, status_of
 from toptail.judging.values import Judgement
+from toptail.report.html import render_html
 from toptail.stats import cluster_sums, extreme_weights, oracle, unseen_cluster
 from toptail.stats.best_of_k import Ints, KGrid
 
@@ -368,7 +369,35 @@ def test_one_small_pool_does_not_cap_k_for_all() -> None:
     assert every["scorers"]["s"]["value"][-1] == pytest.approx(both["all"]["value"]["s"])
     assert every["populations"] is None
     (stops,) = (warning for warning in every["warnings"] if "K stops at 6" in warning)
-    assert "--min-pool" in stops
+    assert "--min-pool 50 (in Python min_pool=50) searches up to 50, in the 50 of 51 pools" in stops
+
+
+@pytest.mark.parametrize(
+    ("sizes", "named"),
+    [
+        (
+            [8] * 20 + [10] * 30,
+            "--min-pool 10 (in Python min_pool=10) searches up to 10, in the 30",
+        ),
+        (
+            [8] * 25 + [40] * 25,
+            "--min-pool 40 (in Python min_pool=40) searches up to 40, in the 25",
+        ),
+        ([8] * 20 + [9] * 30, ""),  # one K more is not worth half of the queries
+        ([8] * 30 + [40] * 20, ""),  # most pools have no more
+        ([8] * 50, ""),
+    ],
+)
+def test_a_cap_of_k_is_named_with_what_lifts_it(sizes: list[int], named: str) -> None:
+    result = flat.audit(sized(sizes), **FAST)
+    stops = [warning for warning in result.warnings if "K stops at 8" in warning]
+    assert bool(stops) == bool(named)
+    assert all(named in warning for warning in stops)
+    said = result.summary()
+    capped = "K = 1, 2, 4 and 8, the size of the smallest pool." in " ".join(said.split())
+    assert capped == (max(sizes) > 8)
+    assert ("--min-pool" in said) == bool(named)
+    assert ("--min-pool" in render_html(result.to_dict())) == bool(named)
 
 
 def test_groups_are_tested_against_each_other() -> None:

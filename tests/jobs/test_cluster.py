@@ -184,7 +184,7 @@ def test_a_light_installation_says_what_is_missing(
     table.write_text("query,score,value\n" + "".join(f"{q},{c},{c}\n" for q in "ab" for c in "12"))
     words = ["study", "controlled", "--out", str(tmp_path / "out"), "--ray", "local"]
     assert main(words, program_of(words)) == Exit.INPUT
-    assert "pip install 'toptail[ray]'" in capsys.readouterr().err
+    assert "pip install '.[ray]'" in capsys.readouterr().err
 
 
 @NEEDS_RAY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from toptail.judging.oracle import Possible, _of_values
 from toptail.judging.values import judgement
 from toptail.pools.columns import Columns
 from toptail.pools.read import to_pools
+from toptail.report.html import render_html
 from toptail.stats import best_of_k
 from toptail.stats.best_of_k import KGrid
 from toptail.stats.ends import WidenedShares
@@ -160,6 +162,40 @@ def test_bounds_decide_only_what_both_cases_agree_on(table: Arrays) -> None:
     unknown = audit(table | {"value": many}, unjudged="bounds")
     assert {v.status for v in unknown.verdicts.values()} == {"inconclusive"}
     assert not problems(unknown.to_dict())
+
+
+def test_bounds_say_what_their_numbers_are(table: Arrays) -> None:
+    """Values count unjudged candidates at the middle of a range, which is no estimate."""
+    blank = table["value"].copy()
+    blank[:, 0] = np.nan
+    result = audit(table | {"value": blank}, unjudged="bounds", value_range=(0, 4))
+    said = result.summary()
+    assert result.to_dict()["judging"]["unjudged_as"] == 2.0
+    assert "(with unjudged ones at 2, the middle of what they may be worth); best possible" in said
+    assert (
+        f"{blank.size - len(blank):,} of {blank.size:,} candidates were judged; in no query" in said
+    )
+    assert (
+        "may be worth anything from 0 to 4, the declared range: values and curves count it" in said
+    )
+    page = render_html(result.to_dict())
+    assert "(with unjudged ones at 2, the middle of what they may be worth): " in page
+    assert "possible not available" not in page
+    assert not problems(result.to_dict())
+    few = table["value"].copy()
+    few[::10, 0] = np.nan
+    known = audit(table | {"value": few}, unjudged="bounds", value_range=(0, 1))
+    good, bad = (known.verdicts[name].reason for name in ("good", "bad"))
+    assert re.search(r"helps up to K = \d+ by at least \+\d+% of the headroom;", good)
+    assert re.search(r"the value changes by −\d+% to −\d+% of the headroom\.", bad)
+    assert f"; in {len(few) - len(few[::10])} queries every one." in known.summary()
+
+
+def test_bounds_that_leave_no_headroom_ask_for_more_values() -> None:
+    value = np.where(np.arange(4) == 1, np.nan, np.arange(4) / 3) * np.ones((60, 1))
+    score = np.arange(4.0) * np.ones((60, 1))
+    result = audit({"s": score, "value": value}, unjudged="bounds", value_range=(0, 5))
+    assert "does not show that there is any headroom; judge more" in result.verdicts["s"].reason
 
 
 def test_the_worst_case_is_the_worst_of_all_completions() -> None:

@@ -256,7 +256,13 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
         ["1e+300", "rescale"],
     ),
     "unknown status": (parquet(**ok), ["--fail-on", "bad"], ["--fail-on", "'bad'"]),
-    "status and comma": (parquet(**ok), ["--scores", "s", "--fail-on", "unsafe,"], ["'' is not"]),
+    "no status": (parquet(**ok), ["--scores", "s", "--fail-on", ""], ["'' is not"]),
+    "a comma alone": (parquet(**ok), ["--scores", "s", "--fail-on", ","], ["'' is not"]),
+    "one status empty": (
+        parquet(**ok),
+        ["--scores", "s", "--fail-on", "unsafe", "--fail-on", ""],
+        ["'' is not"],
+    ),
     "a check of nobody": (parquet(**ok), ["--fail-on", "unsafe"], ["which scorers", "--scores"]),
     "empty scorers to check": (
         parquet(**ok),

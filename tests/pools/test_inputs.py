@@ -247,6 +247,24 @@ def test_each_of_several_tables_is_a_group(
     assert "80 queries" in capsys.readouterr().out
 
 
+def test_several_tables_name_only_columns_that_they_have() -> None:
+    """Equal queries are resampled together and each table is a group: no columns of files."""
+    content = rows()
+    frames = [
+        pa.Table.from_pylist([row for row in content if row["policy"] == policy])
+        for policy in ("a", "b")
+    ]
+    assert not {"cluster", "group", "table"} & set(frames[0].column_names)
+    result = toptail.audit(frames, scores="rm", query="prompt", resamples=200)
+    said = result.to_dict()
+    assert (said["cluster_column"], said["group_column"]) == ("prompt", "table")
+    assert "resampled in 40 whole clusters (column “prompt”)" in result.summary()
+    named = toptail.audit(
+        frames, scores="rm", query="prompt", cluster="prompt", group="prompt", resamples=200
+    ).to_dict()
+    assert (named["cluster_column"], named["group_column"]) == ("prompt", "prompt")
+
+
 def test_tables_without_a_score_in_common_are_refused(tmp_path: Path) -> None:
     one = pa.table({"query": [1, 1], "x": [0.1, 0.2], "value": [0.0, 1.0]})
     other = one.rename_columns(["query", "y", "value"])

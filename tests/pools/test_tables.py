@@ -311,8 +311,13 @@ def test_a_csv_has_no_types_so_that_a_typo_in_a_score_is_refused(tmp_path: Path)
 
 def test_values_that_are_text_are_refused_whatever_the_file(tmp_path: Path) -> None:
     lines(rows(["a"], correct=["1", "0"] * 50), tmp_path / "t.jsonl")
-    with pytest.raises(InputError, match=r"'correct' must hold numbers, but row 1 holds '1' as"):
+    with pytest.raises(InputError, match=r"row 1 holds '1' as text; write numbers without quotes"):
         ScoredPools.read(tmp_path / "t.jsonl")
+    for yes, no in (("yes", "no"), ("True", "False"), ("right", "wrong")):
+        lines(rows(["a"], correct=[yes, no] * 50), tmp_path / "t.jsonl")
+        remedy = rf"'correct' must hold numbers, but row 1 holds '{yes}'; .* 1 for yes and 0 for no"
+        with pytest.raises(InputError, match=remedy):
+            ScoredPools.read(tmp_path / "t.jsonl")
 
 
 def test_tables_in_memory_have_types_too() -> None:

@@ -128,6 +128,28 @@ def test_without_pandas_it_is_asked_for(
         result.to_pandas()
 
 
+def test_the_page_says_of_each_tool_who_checks_it() -> None:
+    """What a test with the package is said to check has one, and what is stored is there."""
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "howto" / "integrations.md").read_text("utf-8")
+    rows = re.findall(r"^\| (.*) \|$", page.partition("## What was tried")[2], re.MULTILINE)[1:]
+    found = {cells[0]: cells[-1].strip() for cells in (row.split(" | ") for row in rows)}
+    words = ("make test", "with the package", "by hand", "stored", "not run")
+    assert len(found) > 12
+    assert set(found.values()) == set(words)
+    tests = (root / "tests" / "results" / "test_real_tools.py").read_text("utf-8")
+    for tool in (name for name, who in found.items() if who == "with the package"):
+        for each in tool.split(", "):
+            assert {"W&B": "wandb"}.get(each, each).lower() in tests.lower(), each
+    folders = {"Inspect": "inspect", "lm-evaluation-harness": "lm_eval", "datasets": "huggingface"}
+    stored = [name for name, who in found.items() if who == "stored"]
+    assert stored == list(folders)
+    for tool in stored:
+        assert "Made by the tool itself" in (
+            root / "tests" / "fixtures" / "foreign" / folders[tool] / "README.md"
+        ).read_text("utf-8")
+
+
 ACTION = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text())
 
 

@@ -84,7 +84,7 @@ def test_without_the_simulator_one_sentence_says_what_to_install(
 
     simulator.load_module.cache_clear()
     monkeypatch.setattr("importlib.import_module", missing)
-    with pytest.raises(InputError, match=r"'ogbench' is not .*: pip install 'toptail\[sim\]'"):
+    with pytest.raises(InputError, match=r"'ogbench' is not .*: pip install '\.\[sim\]'"):
         simulator.make_env("pointmaze-medium-v0")
     monkeypatch.undo()
     simulator.load_module.cache_clear()

@@ -201,5 +201,5 @@ class TestComparison:
 class TestInput:
     def test_a_light_install_is_told_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("toptail.commands.flags.find_spec", lambda _name: None)
-        with pytest.raises(InputError, match=r"needs jax, .*pip install 'toptail\[train\]'"):
+        with pytest.raises(InputError, match=r"needs jax, .*pip install '\.\[train\]'"):
             StudyControlled().run()

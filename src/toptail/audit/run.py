@@ -30,6 +30,8 @@ LEAST: Final = 0.2
 """A mean tau_b with length nearer to 0 than this is not worth a warning."""
 _MOST_QUERIES: Final = 2_000
 """Of more queries, so many in equal steps are compared with length."""
+_WORTH_NAMING: Final = 1.25
+"""A warning says that K could be so many times larger for half of the pools."""
 _MOST_GROUPS = 50
 _MOST_TESTED = 12
 """With more groups, pairs of groups are not tested."""
@@ -198,7 +200,8 @@ def population(judged: JudgedPools, settings: Settings) -> Population:
         )
     several, kept = judged.select(~single), judged.select(sizes >= least)
     small, compared = several.pools.queries - kept.pools.queries, None
-    smallest, middle = int(kept.pools.sizes.min()), float(np.median(kept.pools.sizes))
+    smallest = int(kept.pools.sizes.min())
+    larger = int(np.quantile(kept.pools.sizes, 0.5, method="higher"))
     if small:
         warnings.append(
             f"{small:,} of {pools.queries:,} pools have fewer than {least} candidates and are left "
@@ -208,11 +211,12 @@ def population(judged: JudgedPools, settings: Settings) -> Population:
         if judged.values.exact:  # a plan asks nothing of pools that are left out
             both = (("audited", kept), ("all", several))
             compared = {name: _described(part, common) for name, part in both}
-    if smallest < middle / 2:
+    if larger >= _WORTH_NAMING * smallest:
         warnings.append(
-            f"K stops at {smallest}, the smallest pool, and half of the pools have {middle:g} "
-            f"candidates or more; leave out the small ones (--min-pool {middle:.0f}, in Python "
-            f"min_pool={middle:.0f}) to search further."
+            f"K stops at {smallest}, the size of the smallest pool, and half of the pools have "
+            f"{larger} candidates or more: --min-pool {larger} (in Python min_pool={larger}) "
+            f"searches up to {larger}, in the {int((sizes >= larger).sum()):,} of "
+            f"{pools.queries:,} pools that have as many."
         )
     return Population(kept, least, alone, small, compared, warnings)
 

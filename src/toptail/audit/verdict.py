@@ -160,7 +160,8 @@ def judge(scope: Scope, value: Floats, headroom: float, shares: Shares | Bounded
         "unseen": _unseen(scope, clusters),
     }
     best = _best(scope.grid, value, scope.scale) if np.isfinite(value).all() else None
-    if why := _obstacle(value, headroom, clusters, scope):
+    bounded = isinstance(shares, BoundedShares)
+    if why := _obstacle(value, headroom, clusters, scope, bounded):
         reason = f"Cannot be decided: {why}."
         return Verdict("inconclusive", best, None, None, None, reason, [], **about)
     high, risk = shares.simultaneous_high(1.0 - rule.level, rule.tail)
@@ -176,17 +177,19 @@ def judge(scope: Scope, value: Floats, headroom: float, shares: Shares | Bounded
         k_safe_max=_safe_up_to(steps, status, rule, clusters >= scope.enough),
         k_harm=min(fallen, default=None),
         queries_needed=needed,
-        reason=_reason(status, needed, clusters, steps, scope),
+        reason=_reason(status, needed, clusters, steps, scope, bounded),
         checks=_checks(steps, headroom, clusters >= scope.enough, scope),
         steps=steps.stored(),
         **about,
     )
 
 
-def _obstacle(value: Floats, headroom: float, clusters: int, scope: Scope) -> str:
+def _obstacle(value: Floats, headroom: float, clusters: int, scope: Scope, bounded: bool) -> str:
     """Why nothing can be decided; empty where something can."""
     if not np.isfinite(value).all() or not np.isfinite(headroom):
         return "the curve is not a finite number everywhere"
+    if headroom <= 1e-12 * scope.scale and bounded:
+        return "what was judged does not show that there is any headroom; judge more candidates"
     if headroom <= 1e-12 * scope.scale:
         return "no headroom: the best candidate of a pool is worth no more than a random one"
     return "" if clusters > 1 else "one query (or cluster) gives no interval; at least 2 are needed"
@@ -256,7 +259,10 @@ def _unseen(scope: Scope, clusters: int) -> str:
     )
 
 
-def _reason(status: Status, needed: int | None, clusters: int, steps: Steps, scope: Scope) -> str:
+def _reason(
+    status: Status, needed: int | None, clusters: int, steps: Steps, scope: Scope, bounded: bool
+) -> str:
+    """The status in a sentence; of steps that are only ``bounded``, their ends and no middle."""
     low, high, unit = steps.low, steps.high, "the headroom"
     if scope.unit == "query":
         unit = "a query's own headroom"
@@ -264,8 +270,7 @@ def _reason(status: Status, needed: int | None, clusters: int, steps: Steps, sco
     if status in ("unsafe", "inconclusive"):
         at = int(np.argmin(high if status == "unsafe" else low))
         step = f"from K = {steps.k[at][0]} to K = {steps.k[at][1]}"
-        ends = [_percent(x[at]) for x in (low, high)]
-        change = _percent(steps.value[at]) + ("" if "" in ends else f" ({ends[0]} to {ends[1]})")
+        change = _change(steps, at, bounded)
         if status == "unsafe":
             return (
                 f"Searching more is established to hurt: {step} the value changes by {change} of "
@@ -283,6 +288,8 @@ def _reason(status: Status, needed: int | None, clusters: int, steps: Steps, sco
         )
     least = _percent(low[steps.gain])
     gain = _percent(steps.value[steps.gain]) + (f" (at least {least})" if least else "")
+    if bounded:
+        gain = f"at least {least}"
     k_max, any_two = scope.grid.k_max, scope.grid.any_two
     if status == "safe":
         return (
@@ -293,6 +300,15 @@ def _reason(status: Status, needed: int | None, clusters: int, steps: Steps, sco
         f"Search among candidates like these does no harm up to K = {k_max} ({fall} of {unit} is "
         f"ruled out between {any_two}), but its gain cannot be told from zero: {gain} of {unit}."
     )
+
+
+def _change(steps: Steps, at: int, bounded: bool) -> str:
+    low, high = (_percent(x[at]) for x in (steps.low, steps.high))
+    if not bounded:
+        return _percent(steps.value[at]) + (f" ({low} to {high})" if low and high else "")
+    if low and high:
+        return f"{low} to {high}"
+    return f"at least {low}" if low else f"at most {high}" if high else "not known"
 
 
 def _percent(x: float) -> str:

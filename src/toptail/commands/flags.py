@@ -28,7 +28,7 @@ from typing import (
 import tyro
 
 from toptail.commands.terminal import progress_bar, say
-from toptail.errors import InputError
+from toptail.errors import InputError, how_to_install
 from toptail.judging.how_judged import HowJudged
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def need_training(command: str) -> None:
     if missing:
         raise InputError(
             f"'{program_name()} {command}' needs {', '.join(missing)}; "
-            "install them with: pip install 'toptail[train]'."
+            f"install them with: {how_to_install('train')}."
         )
 
 
@@ -155,11 +155,12 @@ def names(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def statuses(words: Sequence[str], known: Collection[str]) -> set[str]:
-    """What ``--fail-on`` asks for: nothing where it is not given, else statuses, none empty.
+    """What ``--fail-on`` asks for: nothing where it is not given, else statuses.
 
-    An empty word may be a variable that was not set, and a check of nothing would always pass.
+    A comma may stand at the end. An empty word is refused: it may be a variable that was not set,
+    and a check of nothing would always pass.
     """
-    wanted = {part.strip() for word in words for part in word.split(",")}
+    wanted = {*parts(words), *("" for word in words if not parts([word]))}
     unknown = sorted(wanted - set(known))
     if unknown:
         raise InputError(

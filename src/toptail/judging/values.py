@@ -27,7 +27,10 @@ FOLDS: Final = 10
 """Parts of the clusters: predictions for one part are fitted on the others."""
 LEAST_WHOLE: Final = 5
 """With fewer queries judged whole the headroom is bounded, not estimated."""
-_NO_SHARE: Final = "There is no captured share, since the headroom is only known within bounds."
+_NO_SHARE: Final = (
+    "There is no captured share, since the headroom is only known within bounds; a step in shares "
+    "of it is shown as the middle between its ends."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +91,7 @@ class Judgement:
         columns = ((name, column) for name, column in vars(self).items() if column is not None)
         return replace(self, **{name: column[..., rows] for name, column in columns})
 
-    def labels_content(self, pools: ScoredPools) -> dict[str, int | bool]:
+    def labels_content(self, pools: ScoredPools) -> dict[str, float]:
         """How many candidates were judged, as ``audit.json`` stores it."""
         return {
             "labels": int(self.labels.size),
@@ -251,7 +254,7 @@ class SampledJudgement(Judgement):
     def labels(self) -> Floats:
         return np.asarray(self.observed[~np.isnan(self.observed)])
 
-    def labels_content(self, pools: ScoredPools) -> dict[str, int | bool]:
+    def labels_content(self, pools: ScoredPools) -> dict[str, float]:
         whole = int((~np.isnan(self.whole[pools.offsets[:-1]])).sum())
         content = super().labels_content(pools) | {"whole_queries": whole}
         if self.pairs is not None:
@@ -312,14 +315,22 @@ class BoundedJudgement(Judgement):
     def labels(self) -> Floats:
         return np.asarray(self.value[self.low == self.high])
 
-    def labels_content(self, pools: ScoredPools) -> dict[str, int | bool]:
+    @property
+    def middle(self) -> float:
+        """What an unjudged candidate counts as in curves: the middle of the range."""
+        return float(self.low.min() + self.high.max()) / 2
+
+    def labels_content(self, pools: ScoredPools) -> dict[str, float]:
         missing = np.add.reduceat(self.low != self.high, pools.offsets[:-1])
-        return super().labels_content(pools) | {"whole_queries": int((missing == 0).sum())}
+        whole = {"whole_queries": int((missing == 0).sum()), "unjudged_as": self.middle}
+        return super().labels_content(pools) | whole
 
     def how(self, ranged: bool, /) -> str:
         return (
-            f"Unjudged candidates may be worth anything in {_range_words(ranged)}: a status is "
-            f"given only where the worst and the best case agree. {_NO_SHARE}"
+            f"An unjudged candidate may be worth anything from {self.low.min():g} to "
+            f"{self.high.max():g}, {_range_words(ranged)}: values and curves count it as "
+            f"{self.middle:g}, the middle, and a status is given only where the worst and the best "
+            f"case agree. {_NO_SHARE}"
         )
 
 

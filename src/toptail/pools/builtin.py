@@ -25,6 +25,15 @@ def builtin_pools(queries: int = 400, candidates: int = 64, seed: int = 0) -> Sc
     A share :data:`CURSED_SHARE` of the candidates is bad (value 0) and marked off
     support; the other values are uniform on [0, 1]. ``cursed`` scores the bad ones above
     all others and is perfect elsewhere; ``noisy`` adds N(0, 0.25) to the value.
+
+    Parameters
+    ----------
+    queries
+        How many pools there are.
+    candidates
+        How many candidates each pool has.
+    seed
+        Seed of the draws.
     """
     check_whole("seed", seed, 0)
     rng = np.random.default_rng(seed)

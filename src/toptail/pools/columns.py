@@ -429,9 +429,11 @@ def _first_text(column: pa.Array) -> tuple[int, str]:
     for at, value in enumerate(values):
         if _has_decimal_comma(value):
             return at, f"{value!r} with a decimal comma; write numbers with a decimal point"
+        if isinstance(value, str) and value.strip().isalpha() and not _is_number(value):
+            return at, f"{repr(value)[:40]}; write words as numbers, 1 for yes and 0 for no"
         if not _is_number(value):
             return at, repr(value)[:40]
-    return 0, f"{values[0]!r} as text" if values else "nothing"
+    return 0, f"{values[0]!r} as text; write numbers without quotes" if values else "nothing"
 
 
 def first_row(mask: ArrayLike) -> int:

@@ -319,13 +319,19 @@ class ScoredPools(Container):
             The columns :attr:`further` of the same shape.
         missing_values
             Whether values may be missing (NaN); they may where there is a design.
-        query, cluster, group
+        query
             Labels ``[queries]``; queries are numbered from 0 by default.
+        cluster
+            Labels ``[queries]`` of queries to resample together.
+        group
+            Labels ``[queries]`` of queries to report by.
         size
             ``[queries]``: how many of a row's entries count where pools differ in size; the
             rest is padding.
-        source, called
-            Names of the arrays in errors, and of those with a role (:attr:`called`).
+        source
+            What the arrays are called in records and errors.
+        called
+            Role -> what its array is called in errors, :attr:`called`.
         """
         own = dict(called or {})
         scored = scores if isinstance(scores, Mapping) else {"score": scores}

@@ -32,8 +32,11 @@ def several_tables(sources: Sequence[Any], columns: Columns) -> ScoredPools:
     table = np.repeat(np.array(names), [each.queries for each in tables])
     query = pa.concat_arrays([each.query.cast(pa.large_string()) for each in tables])
     group, cluster = (_labels(tables, part) for part in ("group", "cluster"))
+    called = dict(tables[0].called)
     if cluster is None and len(query.unique()) < len(query):
-        cluster = query
+        cluster, called["cluster"] = query, called.get("query", "query")
+    if group is None:
+        group, called["group"] = pa.array(table), "table"
     return ScoredPools(
         query=joined_labels("tables", {"table": pa.array(table), "query": query}),
         offsets=np.concatenate([[0], np.cumsum(np.concatenate([each.sizes for each in tables]))]),
@@ -43,10 +46,10 @@ def several_tables(sources: Sequence[Any], columns: Columns) -> ScoredPools:
         design=_shared(tables, names, "design", needed=False),
         candidate=_labels(tables, "candidate"),
         cluster=cluster,
-        group=pa.array(table) if group is None else group,
+        group=group,
         source=", ".join(each.source for each in tables),
         sha256=_sha256([each.sha256 for each in tables]),
-        called=tables[0].called,
+        called=called,
         skipped={name: why for each in tables for name, why in each.skipped.items()},
         lengths=_shared(tables, names, "lengths", needed=False),
         further=_shared(tables, names, "further", needed=False),

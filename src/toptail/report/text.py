@@ -193,14 +193,15 @@ def data_sentences(audit: Audit) -> list[str]:
         return [_picks_data(audit)]
     pool = audit["pool_size"]
     sizes = f"{pool['min']} to {pool['max']} in a pool, median {number(pool['median'], 0)}"
+    end = ", the size of the smallest pool" if audit["k"][-1] == pool["min"] else ""
     if pool["min"] == pool["max"]:
-        sizes = f"{pool['min']} in each pool"
+        sizes, end = f"{pool['min']} in each pool", ""
     queries = plural(audit["queries"], "query", "queries")
     if audit.get("pools", audit["queries"]) != audit["queries"]:
         queries = f"{plural(audit['pools'], 'pool')} of {queries}"
     sentences = [
         f"{queries}, {plural(audit['candidates'], 'candidate')} ({sizes}), "
-        f"judged by “{one_line(audit['value'])}”. K = {join(audit['k'])}."
+        f"judged by “{one_line(audit['value'])}”. K = {join(audit['k'])}{end}."
     ]
     if audit["cluster_column"] is not None:
         sentences.append(
@@ -225,16 +226,28 @@ def ends_sentence(audit: Audit) -> str:
     """The values of a random candidate and of the best one: every choice lies between them."""
     decimals = value_decimals(audit)
     return (
-        f"Value of a random candidate {number(audit['random'], decimals)}; best possible at "
+        f"Value of a random candidate {number(audit['random'], decimals)}{_middle(audit)}; best "
+        "possible at "
         f"K = {audit['k'][-1]}: {number(audit['oracle'][-1], decimals)}."
     )
+
+
+def _middle(audit: Audit) -> str:
+    """What values count unjudged candidates as, where those are only known within bounds."""
+    as_number = (audit.get("judging") or {}).get("unjudged_as")
+    if as_number is None:
+        return ""
+    return f" (with unjudged ones at {as_number:g}, the middle of what they may be worth)"
 
 
 def change_words(audit: Audit, name: str) -> str:
     """A scorer's value from a random candidate to the largest K: 0.35 → 0.40 of a possible 0.58."""
     decimals, end = value_decimals(audit), audit["scorers"][name]["value"][-1]
-    ends = [number(each, decimals) for each in (audit["random"], end, audit["oracle"][-1])]
-    return f"{ends[0]} → {ends[1]} of a possible {ends[2]}"
+    first, then = (number(each, decimals) for each in (audit["random"], end))
+    most = audit["oracle"][-1]
+    return f"{first} → {then}" + (
+        "" if most is None else f" of a possible {number(most, decimals)}"
+    )
 
 
 def change_sentence(audit: Audit) -> str:
@@ -249,7 +262,8 @@ def change_sentence(audit: Audit) -> str:
     words = "; ".join(
         f"{change_words(audit, name)} (“{one_line(name)}”{notes.get(name, '')})" for name in names
     )
-    return f"Value from a random candidate to the best of {audit['k'][-1]}: {words}."
+    what = f"Value from a random candidate to the best of {audit['k'][-1]}"
+    return f"{what}{_middle(audit)}: {words}."
 
 
 def scope_sentence(audit: Audit) -> str:
@@ -288,7 +302,10 @@ def judging_sentences(audit: Audit) -> list[str]:
     if not part:
         return []
     labels = f"{count(part['labels'])} of {plural(part['candidates'], 'candidate')} were judged; "
-    labels += f"of {plural(part['whole_queries'], 'query', 'queries')} every one."
+    whole = (
+        plural(part["whole_queries"], "query", "queries") if part["whole_queries"] else "no query"
+    )
+    labels += f"in {whole} every one."
     if part.get("pairs"):
         labels = f"{plural(part['labels'], 'pair')} of candidates were judged."
     sentences = [f"{labels} {one_line(part['how'])}"]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
+from toptail.errors import InputError, how_to_install
 from toptail.lab.tasks.simulator import humanoid_body, load_module
 from toptail.lab.walkers.walker import ant_inputs, antball_inputs, axes, humanoid_inputs
 
@@ -29,7 +29,7 @@ def asset(name: str) -> Path:
     spec = importlib.util.find_spec("ogbench")
     if spec is None or not spec.submodule_search_locations:
         raise InputError(
-            "This needs the model files of the package 'ogbench': pip install 'toptail[sim]'."
+            f"This needs the model files of the package 'ogbench': {how_to_install('sim')}."
         )
     return Path(spec.submodule_search_locations[0]) / "online_locomotion" / "assets" / name
 

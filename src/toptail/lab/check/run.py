@@ -89,7 +89,7 @@ def check(
     scorers: Scorers,
     *,
     env: object = None,
-    pools: str | Sequence[str] = (NEAREST, UNIFORM),
+    pools: str | Sequence[str] = ("nearest", "uniform"),
     judge: str | None = None,
     goals: bool = True,
     runs: str | PathLike[str] | None = None,

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.ipc
 from numpy.typing import NDArray
 
-from toptail.errors import InputError, check_share, option, refusing
+from toptail.errors import InputError, check_share, how_to_install, option, refusing
 from toptail.io.arrays import read_arrays
 from toptail.io.files import check_readable, entries
 from toptail.io.json_files import read_object, write_json
@@ -42,7 +42,7 @@ def opened(path: Path) -> Iterator[Any]:
         h5py = importlib.import_module("h5py")
     except ModuleNotFoundError:
         raise InputError(
-            f"{path}: reading HDF5 needs h5py, which is not installed: pip install 'toptail[hdf5]'."
+            f"{path}: reading HDF5 needs h5py, which is not installed: {how_to_install('hdf5')}."
         ) from None
     with refusing(path, "is not a readable HDF5 file"), h5py.File(path, "r") as file:
         size, packed = 0, path.stat().st_size

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
+from toptail.errors import InputError, how_to_install
 from toptail.lab.tasks.maze import POINT_REACH, Maze, Positions
 from toptail.lab.tasks.names import MAZES, TaskName
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
@@ -35,7 +35,7 @@ def load_module(name: str) -> Any:
     except ModuleNotFoundError as error:
         raise InputError(
             f"This needs the simulator, and its package '{error.name}' is not installed: "
-            "pip install 'toptail[sim]'."
+            f"{how_to_install('sim')}."
         ) from error
 
 
