@@ -192,10 +192,23 @@ def test_a_difference_of_gains_is_that_of_the_returns(
     assert (found.low > 0 or found.high < 0) == (low > 0 or high < 0)
 
 
+def test_a_task_alone_is_decided_as_its_own_ledger_is() -> None:
+    home = published() / "selection" / "antmaze-medium-navigate-v0"
+    alone = pages.decided("selection", home, "AntMaze")
+    ledger = {entry["id"]: entry for entry in json.loads((home / "claims.json").read_text("utf-8"))}
+    assert alone.keys() <= ledger.keys()
+    assert len(alone) >= 12
+    for claim, entry in alone.items():
+        assert entry["status"] == ledger[claim]["status"]
+        assert entry["number"] == pytest.approx(ledger[claim]["number"])
+
+
 def test_what_is_said_of_gains_is_so() -> None:
     """The page's sentences below its tables of gains."""
-    critics = {"PointMaze": ("tdq", "raw", "cosine", "value_head")}
-    critics["AntMaze"] = ("tdq", "raw", "value_head")
+    critics = {
+        "PointMaze": ["tdq", "raw", "cosine", "value_head"],
+        "AntMaze": ["tdq", "raw", "value_head"],
+    }
     for task, names in critics.items():
         for name in names:
             found = pages_power.gain(pages_power.main_rollouts(task), task, name)

@@ -13,12 +13,26 @@ from typing import Any, Final
 
 from toptail.io.files import entries
 from toptail.io.json_files import read_json
-from toptail_paper.claims.ledger import changed_criteria, counted, markdown_table, write_text
+from toptail_paper.claims.grids import SETTLED
+from toptail_paper.claims.ledger import (
+    CLAIMS,
+    ClaimEntry,
+    changed_criteria,
+    counted,
+    decide,
+    interval_text,
+    markdown_table,
+    settled_grids,
+    stored_results,
+    write_text,
+)
 from toptail_paper.claims.ledger_over_tasks import seen_on_tasks
 from toptail_paper.claims.pages_power import POWER_PARTS
 from toptail_paper.claims.pages_selection import SELECTION_PARTS, wrapped
 from toptail_paper.claims.published import all_cells, summary
-from toptail_paper.claims.reported import VARIANTS, published
+from toptail_paper.claims.reported import ANT, POINT, VARIANTS, published
+from toptail_paper.study.naming import data_set
+from toptail_paper.study.replicates import REPLICATES
 
 ROOT: Final = Path(__file__).parents[4]
 DOCS: Final = ROOT / "paper" / "docs"
@@ -42,6 +56,9 @@ LEDGERS: Final[Mapping[str, str]] = {
 """Every stored ledger, and how the page calls it; the first three have every statement once."""
 
 EVERY: Final = tuple(LEDGERS)[:3]
+
+MAIN_TASKS: Final = (POINT, ANT)
+"""Tasks of which a part of the runs at the main settings is stored."""
 
 TODAY: Final = "2026-11 navigate, own walkers"
 """The variant that the ledgers decide, as long as the runs at the main settings are a part."""
@@ -68,9 +85,8 @@ def variants() -> str:
     if not folders:
         return wrapped(
             f"The ledgers above are those of the variant *{TODAY}*. Of the runs at the main "
-            "settings a part is stored ([`results/zoo`](../../results/zoo): score semantics on "
-            "PointMaze and AntMaze, selection on PointMaze, without hybrid, two heads and "
-            "deployment); it decides no ledger."
+            "settings a part is stored ([`results/zoo`](../../results/zoo)), without hybrid, two "
+            "heads and deployment; it decides no ledger."
         )
     text = ""
     for folder in folders:
@@ -86,6 +102,50 @@ def variants() -> str:
         head = ["entry", "ledger", "main settings", folder.name]
         text += markdown_table(head, sorted(rows))
     return text
+
+
+def main_so_far() -> str:
+    """What the stored part of the main runs changes, task by task."""
+    rows, counts = [], []
+    for task in MAIN_TASKS:
+        for study in ("semantics", "selection"):
+            own = f"{study}/{data_set(task)}"
+            before = decided(study, published() / (study if study == "semantics" else own), task)
+            now = decided(study, published() / "zoo" / own, task)
+            both = [claim for claim in now if claim in before]
+            other = [x for x in both if _status(now[x]) != _status(before[x])]
+            counts.append(f"{len(other)} of {len(both)} in {study} on {task}")
+            for claim in other:
+                cells = [
+                    f"{_status(entry)}: {signed_interval(entry)}"
+                    for entry in (before[claim], now[claim])
+                ]
+                rows.append([f"`{claim}`", task, *cells])
+    lead = (
+        "Asked of one task alone, with the same criteria, these statements that both can decide "
+        f"have another status at the main settings: {', '.join(counts)}."
+    )
+    head = ["entry", "task", TODAY, "main settings"]
+    return f"{wrapped(lead)}\n{markdown_table(head, rows)}"
+
+
+def decided(study: str, folder: Path, task: str) -> dict[str, ClaimEntry]:
+    """The entries that the stored tables of a folder decide about one task, by id."""
+    found: dict[str, Any] = {SETTLED: settled_grids()}
+    for name, table in stored_results(folder).items():
+        if name == REPLICATES:
+            found[name] = {key: x for key, x in table.items() if key == task}
+        elif "rows" in table:
+            rows = {key: x for key, x in table["rows"].items() if key.partition("@")[0] == task}
+            found[name] = {**table, "rows": rows}
+    return {entry["id"]: entry for entry in decide(CLAIMS[study], found, "", study)[0]}
+
+
+def signed_interval(entry: ClaimEntry) -> str:
+    """The number of an entry, with its interval where it has one."""
+    number, ends = entry["number"], interval_text(entry).partition("]")
+    shown = "" if number is None else f"{number:.3g}".replace("-", "−")
+    return f"{shown} {ends[0]}{ends[1]}" if ends[1] else shown
 
 
 def _status(entry: Mapping[str, Any]) -> str:
@@ -179,7 +239,7 @@ def change_counts() -> str:
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     function.__name__: function
     for function in (
-        *(ledgers, variants, tasks, cells, counts, changed),
+        *(ledgers, variants, main_so_far, tasks, cells, counts, changed),
         *(*SELECTION_PARTS, *POWER_PARTS),
     )
 }
