@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import toptail
 from toptail.errors import InputError
+from toptail.io.arrays import read_arrays, write_arrays
+from toptail.io.json_files import write_json
 from toptail.lab.critics.registry import names
+from toptail.lab.tasks.queries import load_queries
 from toptail_paper.commands.zoo import ROUNDS, Zoo
 from toptail_paper.zoo import page
-from toptail_paper.zoo.scores import joined, ranks
+from toptail_paper.zoo.leaderboard import write_leaderboard
+from toptail_paper.zoo.scores import SOURCES, joined, ranks, score_table
 from toptail_paper.zoo.summary import (
+    TASK,
     Shares,
     answers,
     captured_shares,
@@ -172,3 +180,74 @@ def test_the_figure_has_a_point_for_each_critic_that_was_trained() -> None:
     drawn = page.figure(content).axes[0].texts
     titles = {row["title"] for row in content["critics"].values() if row["auc"] is not None}
     assert titles <= {text.get_text() for text in drawn}
+
+
+def checked(folder: Path, critic: str, noise: float) -> None:
+    """The files of a check that the leaderboard reads: a critic that is right but for noise."""
+    queries = page.RESULTS / "selection" / TASK / "queries.npz"
+    count, size, rng = len(load_queries(queries)), 4, np.random.default_rng(5)
+    actions = rng.uniform(-1, 1, (count, size, 2)).astype(np.float32)
+    value = rng.random((count, size)).astype(np.float32)
+    scores = {f"{critic}@{seed}": value + noise * rng.normal(size=value.shape) for seed in (1, 2)}
+    for source in SOURCES:
+        home = folder / source
+        home.mkdir(parents=True)
+        query = np.repeat(np.arange(count), size)
+        columns = {"query": query, "cluster": query, "group": ["near"] * len(query)}
+        table = pa.table(columns | {"value": value.reshape(-1)})
+        pq.write_table(table, home / "table.parquet")
+        own = {f"scores/{name}": x.astype(np.float32) for name, x in scores.items()}
+        write_arrays(home / "pools.npz", {"actions": actions, **own})
+    shutil.copyfile(queries, folder / "queries.npz")
+    worth = {"mean": 0.75, "low": 0.5, "high": 1.0}
+    loop = {"status": "safe", "k_max": 64, "worth": {"K = 64": worth, "K = 1": worth}}
+    parts: list[Any] = [{"pools": source, "closed_loop": loop} for source in SOURCES]
+    parts.append({"pools": "ascent", "one_step": {"status": "no gain", "worth": {}}})
+    check = {"scorers": {critic: {"parts": parts}}, "settings": {}, "record": {"commit": "abc"}}
+    write_json(folder / "check.json", check)
+
+
+def test_a_run_of_the_zoo_has_a_leaderboard(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no check of a critic"):
+        write_leaderboard(tmp_path)
+    for critic, noise in (("tdq", 0.1), ("raw", 1.0), ("clip", 0.9)):
+        checked(tmp_path / "check" / TASK / critic, critic, noise)
+        run = tmp_path / "runs" / TASK / critic / "seed-1"
+        run.mkdir(parents=True)
+        write_json(run / "record.json", {"seconds": 60.0})
+        (run / "metrics.jsonl").write_text('{"step": 9, "auc": 0.75}\n')
+    (tmp_path / "check" / TASK / "raw-10000").mkdir()
+    text = write_leaderboard(tmp_path).read_text("utf-8")
+    rows = [line.split(" | ") for line in text.splitlines()[2:]]
+    assert [row[0].removeprefix("| ") for row in rows[:3]] == [
+        "TD-Q",
+        "Raw, clipped",
+        "Raw bilinear",
+    ]
+    assert rows[0][5:] == ["safe", "no gain", "75 %", "better", "0.750", "60 |"]
+    content = json.loads((tmp_path / "leaderboard" / "summary.json").read_text("utf-8"))
+    assert content["cure"] is None
+    assert content["commit"] == "abc"
+    found = toptail.audit(
+        tmp_path / "leaderboard" / "pointmaze_nearest.parquet",
+        scores=["tdq@1", "tdq@2"],
+        values="value",
+        query="query",
+    )
+    captured = content["critics"]["tdq"]["captured"]["nearest"]["mean"]
+    assert captured == pytest.approx(found.to_dict()["scorers"]["tdq"]["captured"][-1])
+    straight = load_queries(page.RESULTS / "selection" / TASK / "queries.npz")
+    assert straight.states.shape[1] == 2  # an action is a displacement, so that the line is a row
+    assert {"straight", "random"} <= content["critics"].keys()
+
+
+def test_checks_of_other_candidates_have_no_common_table(tmp_path: Path) -> None:
+    checked(tmp_path / "raw", "raw", 1.0)
+    checked(tmp_path / "tdq", "tdq", 0.1)
+    path = tmp_path / "tdq" / "uniform" / "pools.npz"
+    arrays = read_arrays(path)
+    write_arrays(path, {**arrays, "actions": arrays["actions"] + 1})
+    folders = [tmp_path / "raw", tmp_path / "tdq"]
+    assert score_table(folders, "nearest").num_rows == 6000
+    with pytest.raises(InputError, match="other queries, candidates or values"):
+        score_table(folders, "uniform")

@@ -69,7 +69,8 @@ class Zoo(TaskJobs):
 
     Collects the data, trains the critics, judges their picks in both studies, and checks each one:
     best of up to 64 and 10,000 candidates, ascent, and followed at every step. Stopped at any
-    moment, the same command goes on. OUT/check has a folder for each critic.
+    moment, the same command goes on. OUT/check has a folder for each critic, and OUT/leaderboard
+    those of PointMaze beside each other.
     """
 
     critics: Annotated[Names, DECIDE] = ()
@@ -89,7 +90,26 @@ class Zoo(TaskJobs):
                     found[job.id] = job
                 for job in self._asked(task, own, critics, of_task):
                     found[job.id] = job
+        if WHOLE[0] in settings:
+            checks = [job for job in found.values() if job.name.startswith(f"check {WHOLE[0]} ")]
+            job = self._leaderboard([job.id for job in checks])
+            found[job.id] = job
         return list(found.values())
+
+    def _leaderboard(self, needs: Sequence[str]) -> Job:
+        """All critics of PointMaze beside each other."""
+        from toptail.jobs.job import Job
+        from toptail_paper.zoo.leaderboard import write_leaderboard
+
+        return Job(
+            name=f"leaderboard of {WHOLE[0]}",
+            content={"checks": list(needs)},
+            home=self.out,
+            outputs=[self.out / "leaderboard" / "leaderboard.md"],
+            work=lambda: write_leaderboard(self.out),
+            needs=needs,
+            resources=BESIDE,
+        )
 
     def _rounds(self) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
         tasks, critics = names(self.task), names(self.critics)

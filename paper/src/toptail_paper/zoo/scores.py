@@ -1,4 +1,4 @@
-"""The scores of the zoo on PointMaze, from the folders that ``toptail check`` left.
+"""The scores of the zoo, from the folders that ``toptail check`` left.
 
 Best-of-K reads the order of a query's scores and nothing else, so what is stored is each score's
 rank within its query, one byte.
@@ -12,17 +12,18 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.io.arrays import read_arrays
-from toptail.io.files import entries
-from toptail.lab.judges.exact import exact_values
-from toptail.lab.tasks.queries import FrozenQueries, load_queries
+from toptail.io.json_files import read_json
+from toptail.lab.tasks.queries import load_queries
 
 SOURCES: Final = ("nearest", "uniform")
 """The candidates: the data's actions at near states, and the whole action box."""
-GAMMA: Final = 0.99
+COLUMNS: Final = ("query", "cluster", "group", "value")
+"""What a row has beside scores."""
 BETA: Final = 1.0
 """Standard deviations that a lower bound lies below the mean of an ensemble."""
 MEMBERS: Final = {"tdq": "q_min", "raw": "f_raw_min"}
@@ -31,43 +32,60 @@ MEMBERS: Final = {"tdq": "q_min", "raw": "f_raw_min"}
 Scores = Mapping[str, NDArray[np.float32]]
 
 
-def score_table(checks: Path, source: str, task: str) -> pa.Table:
-    """One row per candidate: query, group, cluster, exact value, and every score's rank.
+def score_table(checks: Sequence[Path], source: str) -> pa.Table:
+    """One row per candidate: query, group, cluster, value, and every score's rank.
 
-    ``checks`` has a folder for each critic; all must have the same queries and candidates.
+    ``checks`` are the folders of the critics' checks, with the same queries, candidates and judge.
+    Where an action is a displacement, the straight line to the goal is a score, too.
     """
     found: dict[str, NDArray[np.float32]] = {}
-    actions: NDArray[np.float32] | None = None
-    queries: FrozenQueries | None = None
-    for folder in entries(checks):
+    first: pa.Table | None = None
+    for folder in checks:
+        table = pq.read_table(folder / source / "table.parquet").select(COLUMNS)
         pools: Mapping[str, Any] = read_arrays(folder / source / "pools.npz")
-        own = load_queries(folder / "queries.npz")
-        if actions is None or queries is None:
-            actions, queries = pools["actions"], own
-        if own.sha256 != queries.sha256 or not np.array_equal(actions, pools["actions"]):
-            raise InputError(f"{folder} has other queries or candidates than the others.")
+        if first is None:
+            first, actions = table, pools["actions"]
+            queries = load_queries(folder / "queries.npz")
+        if not table.equals(first) or not np.array_equal(actions, pools["actions"]):
+            raise InputError(f"{folder} has other queries, candidates or values than the others.")
         found |= {
             name.removeprefix("scores/"): scores
             for name, scores in pools.items()
             if name.startswith("scores/") and "_lcb@" not in name  # of two, it is the minimum
         }
-    if actions is None or queries is None:
-        raise InputError(f"{checks} has no check of a critic.")
-    toward = (queries.goals - queries.states)[:, None]
+    if first is None:
+        raise InputError("There is no check of a critic yet.")
     rng = np.random.default_rng(0)
     found |= dict(joined(found))
-    found["straight"] = (actions * toward).sum(axis=-1)
+    if actions.shape[-1] == queries.states.shape[-1]:
+        found["straight"] = (actions * (queries.goals - queries.states)[:, None]).sum(axis=-1)
     found["random"] = rng.random(actions.shape[:2], dtype=np.float32)
-    values = exact_values(task, queries.states, actions, queries.goals, GAMMA)
-    count, size = values.shape
-    columns: dict[str, Any] = {
-        "query": np.repeat(np.arange(count), size),
-        "cluster": np.repeat(queries.trajectory, size),
-        "group": np.repeat(queries.group, size),
-        "value": values.reshape(-1),
-    }
-    columns |= {name: ranks(scores).reshape(-1) for name, scores in sorted(found.items())}
-    return pa.table(columns)
+    for name, scores in sorted(found.items()):
+        first = first.append_column(name, pa.array(ranks(scores).reshape(-1)))
+    return first
+
+
+def followed_and_climbed(checks: Sequence[Path]) -> dict[str, Any]:
+    """What the checks say beyond one step: success of each scorer when followed, and ascent."""
+    found: dict[str, Any] = {}
+    for folder in checks:
+        check = read_json(folder / "check.json")
+        found |= {"commit": check["record"]["commit"], "settings": check["settings"]}
+        for name, scorer in check["scorers"].items():
+            own: dict[str, Any] = {"ascent": None, "followed": {}}
+            for part in scorer["parts"]:
+                loop, climbed = part.get("closed_loop"), part.get("one_step")
+                if part["pools"] == "ascent" and climbed is not None:
+                    own |= {"ascent": climbed["status"], "ascent_value": climbed.get("worth")}
+                elif loop is not None:
+                    worth = loop["worth"]
+                    own["followed"][part["pools"]] = {
+                        **worth[f"K = {loop['k_max']}"],
+                        "status": loop["status"],
+                        "random": worth["K = 1"]["mean"],
+                    }
+            found[name] = own
+    return found
 
 
 def ranks(scores: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:

@@ -17,7 +17,7 @@ from toptail.pools.columns import group_seeds
 from toptail.stats import best_of_k, bootstrap_sums, cluster_sums, percentile_interval
 from toptail.stats.resample import bootstrap_p, holm
 from toptail_paper.study.replicates import read_replicates
-from toptail_paper.zoo.scores import SOURCES
+from toptail_paper.zoo.scores import COLUMNS, SOURCES
 
 TASK: Final = "pointmaze-medium-navigate-v0"
 FORMAT: Final = "toptail-zoo-1"
@@ -54,6 +54,8 @@ class Shares(NamedTuple):
     """``[scorers]``: (value of the top score less that of a random candidate) over the headroom."""
     draws: NDArray[np.float64]
     """``[resamples, scorers]``, over clusters."""
+    queries: int = 0
+    """How many queries there are."""
 
     def of(self, name: str) -> tuple[float, NDArray[np.float64]]:
         at = self.names.index(name)
@@ -86,11 +88,11 @@ def captured_shares(path: Path) -> Shares:
         found: NDArray[np.float64] = (total[..., 2:] - low) / (best - low)
         return found
 
-    return Shares(list(picked), shares(sums.sum(axis=0)), shares(draws))
+    return Shares(list(picked), shares(sums.sum(axis=0)), shares(draws), count)
 
 
 def _scores(columns: Sequence[str]) -> list[str]:
-    return [name for name in columns if name not in ("query", "cluster", "group", "value")]
+    return [name for name in columns if name not in COLUMNS]
 
 
 def _audit(path: Path) -> toptail.AuditResult:
@@ -111,7 +113,10 @@ def interval(draws: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def summary(results: Path) -> dict[str, Any]:
-    """Every row of the zoo on PointMaze, with the answers that were asked for before."""
+    """Every row of the zoo on PointMaze, with the answers that were asked for before.
+
+    ``results`` has the tables of `toptail_paper.zoo.scores`, ``checks.json`` and ``runs.json``.
+    """
     tables = {source: results / f"pointmaze_{source}.parquet" for source in SOURCES}
     shares = {source: captured_shares(path) for source, path in tables.items()}
     audits = {source: _audit(path) for source, path in tables.items()}
@@ -145,13 +150,13 @@ def summary(results: Path) -> dict[str, Any]:
         "format": FORMAT,
         "task": TASK,
         "judge": "exact",
-        "queries": 600,
+        "queries": shares[SOURCES[0]].queries,
         "k": 64,
         "commit": checks["commit"],
         "critics": dict(
             sorted(rows.items(), key=lambda row: -row[1]["captured"]["nearest"]["mean"])
         ),
-        "cure": cure(rows, shares),
+        "cure": cure(rows, shares) if HEAD in rows else None,
     }
 
 

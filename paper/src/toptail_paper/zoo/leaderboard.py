@@ -1,0 +1,64 @@
+"""The leaderboard of a run of ``toptail-paper zoo``: its tables, the summary, and a page.
+
+    python -m toptail_paper.zoo.leaderboard OUT
+
+The command's last job does the same. ``OUT/leaderboard`` has what ``paper/results/zoo`` has.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from toptail.commands.terminal import say
+from toptail.errors import InputError
+from toptail.io.files import entries, staged_folder, write_texts
+from toptail.io.json_files import read_json, write_json
+from toptail.lab.training.runs import METRICS, read_lines
+from toptail_paper.zoo.page import leaderboard
+from toptail_paper.zoo.scores import SOURCES, followed_and_climbed, score_table
+from toptail_paper.zoo.summary import TASK, summary
+
+LARGER = "-10000"
+"""End of the names of checks in larger pools, which have candidates of their own."""
+
+
+def write_leaderboard(out: Path, task: str = TASK) -> Path:
+    """Write ``OUT/leaderboard`` from the checks and runs below ``out``; returns the page."""
+    checks = [
+        folder
+        for folder in entries(out / "check" / task)
+        if (folder / "check.json").is_file() and not folder.name.endswith(LARGER)
+    ]
+    if not checks:
+        raise InputError(f"{out / 'check' / task} has no check of a critic: run the command first.")
+    home = out / "leaderboard"
+    with staged_folder(home) as stage:
+        for source in SOURCES:
+            table = score_table(checks, source)
+            pq.write_table(table, stage / f"pointmaze_{source}.parquet", compression="zstd")
+        write_json(stage / "checks.json", followed_and_climbed(checks))
+        write_json(stage / "runs.json", runs_below(out / "runs", task))
+        content = summary(stage)
+        write_json(stage / "summary.json", content)
+        write_texts(stage, {"leaderboard.md": leaderboard(content)})
+    return home / "leaderboard.md"
+
+
+def runs_below(runs: Path, task: str) -> dict[str, Any]:
+    """TASK/CRITIC/seed-N -> the record of that run, with its last measurements."""
+    found = {}
+    for path in entries(runs / task, "*/seed-*/record.json"):
+        lines = read_lines(path.parent / METRICS)
+        last = {"last_metrics": lines[-1]} if lines else {}
+        found[path.parent.relative_to(runs).as_posix()] = read_json(path) | last
+    return found
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m toptail_paper.zoo.leaderboard OUT")
+    say(str(write_leaderboard(Path(sys.argv[1]))))
