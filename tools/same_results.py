@@ -2,8 +2,9 @@
 
 A change that only moves code must leave what the code makes as it was. ``make`` runs the command
 line of one checkout on small inputs (collection, training of every critic, the three studies, a
-grid, audits of every kind, plans, choices, a check) and renders the pages and ledgers of the
-stored results again; ``compare`` holds what two checkouts made against each other:
+grid, audits of every kind, plans, choices, a check; an audit on Ray where Ray is installed) and
+renders the pages and ledgers of the stored results again; ``compare`` holds what two checkouts made
+against each other:
 
     python tools/same_results.py make OLD_CHECKOUT /tmp/old
     python tools/same_results.py make NEW_CHECKOUT /tmp/new
@@ -29,6 +30,7 @@ import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,9 @@ COMMANDS = {
     "train": f"train --task data/{TASK}.npz {SMALL},embed_dim=16 --critics {MAIN} --out runs",
     "train-tdq": f"train --task data/{TASK}.npz {SMALL} --critics tdq "
     "--seeds 42,43,44,7,101,102,103 --out runs",
+    "train-others": f"train --task data/{TASK}.npz {SMALL} --critics OTHERS --seeds 42 --out runs",
+    "train-head": f"train --task data/{TASK}.npz {SMALL} --critics value_head --seeds 42 "
+    f"--on runs/{TASK}/raw --out runs",
     "semantics": f"study semantics --task data/{TASK}.npz --runs runs --train --steps 20 "
     "--diffusion-steps 2 --triples 300 --negatives 9 --support-queries 40 --n-near 5,20 "
     "--resamples 50 --workers 1 --scorer mine=critic.py:score --out semantics",
@@ -63,6 +68,7 @@ COMMANDS = {
     "audit-picks": "audit --picks picks.csv --out picks",
     "audit-baseline": "audit scores.csv --baseline scores.csv --scores b --out baseline",
     "audit-streamed": "audit parts --out streamed",
+    "audit-ray": "audit parts --ray local --out on_ray",
     "plan": "plan candidates.csv --scores b --labels 300 --out to_judge.csv",
     "audit-planned": "audit candidates.csv --scores b --plan to_judge.csv --answers answers.csv "
     "--out planned",
@@ -74,6 +80,9 @@ COMMANDS = {
     "grid": "grid grid.json --small --out grid",
 }
 """One command line of the package each, run in this order in an empty folder."""
+
+LATER = ("train-others", "train-head")
+"""Commands of checkouts that have critics beyond the paper's."""
 
 CRITIC = """
 import numpy as np
@@ -116,7 +125,11 @@ def make(tree: Path, out: Path) -> None:
     home = tree / "paper" if (tree / "paper").is_dir() else tree
     shutil.copy(home / "plans" / "positives.json", out / "grid.json")
     for name, command in COMMANDS.items():
-        typed = _typed(command.split(), tree)
+        others = _others(tree)
+        if (name == "audit-ray" and find_spec("ray") is None) or (name in LATER and not others):
+            print(f"{name}: not here", flush=True)
+            continue
+        typed = _typed(command.replace("OTHERS", ",".join(others)).split(), tree)
         print(f"{name}: {' '.join(typed)}", flush=True)
         _run(tree, out, name, "-m", *typed)
         if name == "plan":
@@ -125,6 +138,14 @@ def make(tree: Path, out: Path) -> None:
         shutil.copytree(home / "results" / name, out / "stored" / name)
     print("pages and ledgers of the stored results", flush=True)
     _run(tree, out, "render", "-c", RENDER)
+
+
+def _others(tree: Path) -> list[str]:
+    """The critics of a checkout that no other command trains, but the one that reads a run."""
+    files = sorted((tree / "src" / "toptail" / "lab" / "critics").glob("*.py"))
+    found = [path.stem for path in files if "\nENTRY = Entry(" in path.read_text(encoding="utf-8")]
+    named = {*MAIN.split(","), "tdq", "value_head"}
+    return [name for name in found if name not in named] if "value_head" in found else []
 
 
 def _typed(words: list[str], tree: Path) -> list[str]:
