@@ -18,6 +18,7 @@ from toptail.io.arrays import read_arrays
 from toptail.io.json_files import read_json, write_json
 from toptail_paper.claims import pages, pages_power, pages_selection
 from toptail_paper.claims import report as module
+from toptail_paper.claims.numbers import difference
 from toptail_paper.claims.pages import (
     DOCS,
     EVERY,
@@ -190,6 +191,33 @@ def test_a_difference_of_gains_is_that_of_the_returns(
     low, high = np.percentile(drawn, [2.5, 97.5])
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.15 * (high - low))
     assert (found.low > 0 or found.high < 0) == (low > 0 or high < 0)
+
+
+def test_the_readme_s_numbers_are_the_stored_ones() -> None:
+    text = " ".join((pages.ROOT / "README.md").read_text(encoding="utf-8").split())
+    changed, every = re.match(r"(\d+) of (\d+) criteria", pages.change_counts()).groups()  # type: ignore[union-attr]
+    assert f"Each of {every} statements" in text
+    assert f"{changed} of {every} criteria changed" in text
+    picks = rows(STUDY, "fixed-query")
+    metric = pages_selection.by_exact("best_pick")
+    tdq, raw, random = (f"{100 * picks[x][metric]['mean']:.0f} %" for x in ("tdq", "raw", "random"))
+    assert f"finds a best action in {tdq} of the pools" in text
+    assert f"does in {raw} (a random pick: {random})" in text
+    ratio = pages_power.times("raw", "tdq").mean
+    assert 0.35 < ratio < 0.65  # "gain about half as much"
+    auc = [
+        cells[critic]["auc"]["mean"]
+        for cells in read_json(published() / "semantics/tables/retrieval.json")["rows"].values()
+        for critic in ("raw", "cosine")
+        if critic in cells
+    ]
+    assert f"(AUC {min(auc):.2f} to {max(auc):.2f})" in text
+    for task in ("AntMaze", "HumanoidMaze", "AntSoccer"):
+        tables = pages_power.rollouts()[task]
+        for other in ("raw", "cosine", "hybrid"):
+            both = (pages_power.gain(tables, task, name) for name in ("tdq", other))
+            assert difference(*both).low < 0
+    assert pages_power.less("tdq", "raw", "AntMaze").low < 0
 
 
 def test_a_task_alone_is_decided_as_its_own_ledger_is() -> None:
