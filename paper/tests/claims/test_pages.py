@@ -16,7 +16,7 @@ import pytest
 from toptail.errors import InputError
 from toptail.io.arrays import read_arrays
 from toptail.io.json_files import read_json, write_json
-from toptail_paper.claims import pages, pages_power, pages_selection
+from toptail_paper.claims import pages, pages_power, pages_selection, pages_time
 from toptail_paper.claims import report as module
 from toptail_paper.claims.numbers import difference
 from toptail_paper.claims.pages import (
@@ -218,6 +218,23 @@ def test_the_readme_s_numbers_are_the_stored_ones() -> None:
             both = (pages_power.gain(tables, task, name) for name in ("tdq", other))
             assert difference(*both).low < 0
     assert pages_power.less("tdq", "raw", "AntMaze").low < 0
+
+
+def test_the_sum_of_all_pieces_is_that_of_the_records() -> None:
+    runs = read_json(published() / "semantics" / "runs.json")
+    groups = {}
+    for key, run in runs.items():
+        task, critic, _ = key.split("/")
+        groups[task, critic, tuple(run["trained_with"])] = run["seconds"]
+    text = pages_time.pieces()
+    assert f"| {len(groups)} | {round(sum(groups.values())):,} |" in text
+    rollouts = [
+        call["seconds"]
+        for path in (published() / "selection").glob("*/record.json")
+        for call in (lambda record: (record, *record.get("earlier", ())))(read_json(path))
+        if "rollouts" in call["command"]
+    ]
+    assert f"| rollouts | cores | {len(rollouts)} | {round(sum(rollouts)):,} |" in text
 
 
 def test_a_task_alone_is_decided_as_its_own_ledger_is() -> None:

@@ -29,6 +29,7 @@ from toptail_paper.claims.ledger import (
 from toptail_paper.claims.ledger_over_tasks import seen_on_tasks
 from toptail_paper.claims.pages_power import POWER_PARTS
 from toptail_paper.claims.pages_selection import SELECTION_PARTS, wrapped
+from toptail_paper.claims.pages_time import pieces
 from toptail_paper.claims.published import all_cells, summary
 from toptail_paper.claims.reported import ANT, POINT, VARIANTS, published
 from toptail_paper.study.naming import data_set
@@ -38,7 +39,10 @@ ROOT: Final = Path(__file__).parents[4]
 DOCS: Final = ROOT / "paper" / "docs"
 PAGES: Final = tuple(
     DOCS / page
-    for page in ("results/summary.md", "results/ledger.md", "results/selection.md", "references.md")
+    for page in (
+        *("results/summary.md", "results/ledger.md", "results/selection.md"),
+        *("references.md", "selection.md"),
+    )
 )
 """The pages with such parts."""
 REPORT: Final = ROOT / "paper" / "REPORT.md"
@@ -240,7 +244,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     function.__name__: function
     for function in (
         *(ledgers, variants, main_so_far, tasks, cells, counts, changed),
-        *(*SELECTION_PARTS, *POWER_PARTS),
+        *(*SELECTION_PARTS, *POWER_PARTS, pieces),
     )
 }
 """The text of each part by its name."""
