@@ -27,9 +27,9 @@ from typing import (
 
 import tyro
 
+from toptail.api import HowJudged
 from toptail.commands.terminal import progress_bar, say
 from toptail.errors import InputError
-from toptail.judging.how_judged import HowJudged
 
 if TYPE_CHECKING:
     from toptail.jobs.job import Job

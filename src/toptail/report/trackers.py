@@ -1,6 +1,6 @@
 """Experiment trackers: numbers, pages and words sent to a run, and runs opened for trainings.
 
-A run is recognized by its methods, so that no tracker's package is imported for a run that is given.
+A run that is given is recognized by its methods: no tracker's package is imported for it.
 """
 
 from __future__ import annotations

@@ -13,9 +13,8 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.api import audit, audit_picks
+from toptail.api import HowJudged, audit, audit_picks
 from toptail.errors import InputError, option
-from toptail.judging.how_judged import HowJudged
 from toptail.lab.check.candidates import (
     GROUPS,
     Judge,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.lab.tasks.maze import POINT_REACH, Maze, Positions
 from toptail.lab.tasks.names import MAZES, TaskName
-from toptail.lab.tasks.trajectories import IntArray, Trajectories
+from toptail.lab.tasks.trajectories import Trajectories
 
 
 def available_cores() -> int:
@@ -142,30 +142,6 @@ class Simulator:
         mujoco.mj_integratePos(model, data.qpos, data.qvel, -model.opt.timestep)
         mujoco.mj_kinematics(model, data)
         data.qpos[:] = qpos
-
-
-def restore_errors(task: TaskName, trajectories: Trajectories, rows: IntArray) -> FloatArray:
-    """Restore rows, take their recorded actions, and compare with the recorded next rows.
-
-    Returns
-    -------
-    FloatArray
-        For each row the largest of |o − o*| / max(1, |o*|) over the next observation's numbers,
-        where o is simulated and o* is recorded.
-    """
-    simulator = Simulator(task)
-    errors = np.empty(len(rows))
-    for i, row in enumerate(rows):
-        if trajectories.terminals[row]:
-            raise InputError(
-                f"Row {row} of {trajectories.source} is the last of its trajectory: its action "
-                "leads nowhere, so there is no next row to compare with."
-            )
-        simulator.restore(trajectories, int(row))
-        found = simulator.step(trajectories.actions[row])
-        recorded = trajectories.observations[row + 1].astype(np.float64)
-        errors[i] = np.max(np.abs(found - recorded) / np.maximum(1.0, np.abs(recorded)))
-    return errors
 
 
 _SUBSTEPS = 5
