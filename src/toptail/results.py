@@ -124,15 +124,12 @@ class AnyResult:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Names of the tables that :meth:`table` gives."""
         raise NotImplementedError
 
     def table(self, name: str) -> pa.Table:
-        """One of :attr:`tables` with all its digits, as an Arrow table."""
         raise NotImplementedError
 
     def summary(self) -> str:
-        """The result in words, as the command line prints it."""
         raise NotImplementedError
 
     def _page(self) -> str:
@@ -223,7 +220,6 @@ class Result(AnyResult):
         return tuple(self._content["warnings"])
 
     def _lines(self) -> list[str]:
-        """One line for each scorer or selector."""
         raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:

@@ -332,7 +332,7 @@ class PairedSums:
     highest: Floats
     """The largest change that any two scores could make ``[C]``."""
     ranged: bool = False
-    """Whether those are of a declared range of values, where a query need not have headroom."""
+    """Whether these ends follow from a declared range of values; a query may have no headroom."""
 
     def ends(self, rng: np.random.Generator, resamples: int, tail: float) -> list[Ends]:
         """Sum of changes over sum of headroom, each end of one-sided error ``tail``.

@@ -42,7 +42,7 @@ from toptail.stats.resample import Estimate, Sample, cluster_sums
 
 @dataclass(frozen=True, eq=False)
 class WholePools:
-    """The pools of which every candidate has a value; the unseen cluster is made of them."""
+    """Pools whose candidates were all judged; from them the unseen cluster is estimated."""
 
     possible: Possible
     """What selection from each pool could do."""
@@ -51,7 +51,7 @@ class WholePools:
     cluster: Ints | None
     """The cluster of each pool; None: every pool its own."""
     times: Floats
-    """How many pools of its cluster each stands for ``[pools]``; 1 where all are judged whole."""
+    """Weight of each pool ``[pools]``: pools of its cluster per pool that was judged whole."""
     tiny: float
     """Headroom at or below this is rounding."""
 
@@ -108,7 +108,6 @@ class Headroom:
     """
 
     grid: KGrid
-    """The K of the audit."""
     oracle: Floats
     """Best possible with K ``[queries, n_k]``; right on average where it is estimated, and NaN
     where it is bounded."""
@@ -167,7 +166,6 @@ class PooledHeadroom(Headroom):
     """The headroom of all queries together, where every candidate has its value."""
 
     whole: WholePools
-    """The pools."""
     unseen: Unseen
     """The unseen cluster: changes of the grid, over the headroom at k_max."""
     unseen_at: Unseen
@@ -243,7 +241,7 @@ class _Sums(NamedTuple):
 
 
 def _ends(found: Shares, tail: float) -> dict[str, Floats]:
-    """Shares with their ends: no more than all of the headroom, and 0 where that is rounding."""
+    """Shares with their ends, at most 1; differences from 0 that are rounding become 0."""
     ends = {"value": found.value, "low": found.low(tail), "high": found.high(tail)}
     ends = {name: np.where(np.abs(x) <= 1e-9, 0.0, x) for name, x in ends.items()}
     # An infinite end is not known, and stays so.
@@ -293,17 +291,17 @@ class EstimatedHeadroom(PooledHeadroom):
     weight: Floats
     """`HeadroomEstimate.weight`."""
     wider: float
-    """How many times as far off predictions are in some query as in any that was judged whole."""
+    """By which factor other queries may exceed those judged whole: see :func:`_wider`."""
 
     def add_to(self, sample: Sample) -> None:
         sample.add_missed("oracle", self.missed, self.weight)
 
     @cached_property
     def _undrawn(self) -> tuple[Floats, Floats, Floats]:
-        """The unseen cluster as one that was drawn to be judged whole, each ``[n_k]``.
+        """What an unseen cluster that is judged whole would add to the estimate, each ``[n_k]``.
 
-        By how much its headroom exceeds the prediction, over the chance to be drawn; one over that
-        chance; and its predicted headroom.
+        Its headroom less the prediction, over the chance to be judged whole; one over that chance;
+        and its predicted headroom.
         """
         whole, full = self.whole, self.weight > 0
         weight = self.weight[full, None]
@@ -335,7 +333,6 @@ class BoundedHeadroom(Headroom):
     """
 
     bounds: Bounds
-    """The ends, by query."""
     unseen: Unseen
     """The unseen cluster, for all changes of the grid."""
 
@@ -409,7 +406,7 @@ def headroom_of(
 
 
 def _wider(pools: ScoredPools, error: Floats, full: Ints) -> float:
-    """How many times as far off predictions are in some query as in any that was judged whole."""
+    """Largest prediction error of all queries over that of the queries judged whole, at least 1."""
     furthest = np.fmax.reduceat(error, pools.offsets[:-1])
     most = furthest[full].max()
     return max(1.0, float(np.nanmax(furthest) / most)) if most > 0 else 1.0
@@ -429,7 +426,7 @@ def _unseen(
 ) -> tuple[Unseen, Unseen]:
     """The unseen cluster for changes of the grid, and for changes from 1 to each shown K.
 
-    It is ``wider`` than the pools judged whole where labels of other queries show that those are.
+    It is made of the pools judged whole, ``wider`` times as large (see :func:`_wider`).
     """
     top = _top(whole)
     if value_range is not None:

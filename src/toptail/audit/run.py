@@ -335,7 +335,7 @@ def shared_length(pools: ScoredPools, judged: Judgement, level: float) -> list[s
 
 
 def _followed(pools: ScoredPools, length: Floats, columns: list[Floats], level: float) -> float:
-    """The mean tau_b of columns with length within queries; 0 where that is small or unclear."""
+    """Mean tau_b between length and the columns within queries; 0 unless clearly not small."""
     tau = np.zeros(pools.queries)
     for block in pools.blocks(BLOCK):
         of_block = block.take(length)

@@ -172,7 +172,7 @@ class Audit(RayFlag, JudgedFlags):
 
 
 def _failed(result: AuditResult, fail_on: set[str]) -> list[str]:
-    """Why the check fails, scorer by scorer; what cannot be decided at all is no pass."""
+    """Reasons why ``--fail-on`` fails, by scorer; what cannot be decided at all fails, too."""
     failed = []
     if fail_on & set(STATUSES):
         for name, verdict in result.verdicts.items():

@@ -29,19 +29,19 @@ def print_table(table: Table) -> None:
 
 
 def say(text: object) -> None:
-    """Print lines, without what would steer a terminal."""
+    """Print lines with control characters escaped."""
     print(*map(printable, str(text).split("\n")), sep="\n")
 
 
 def plain(text: object) -> str:
-    """A text that a table shows as it is: no controls of terminals, no marks for colours."""
+    """A text with control characters and rich's markup escaped."""
     from rich.markup import escape
 
     return escape(printable(str(text or "")))
 
 
 def simple_grid() -> Any:
-    """An empty table with no more lines than one below its bold head."""
+    """An empty table with a bold heading and one line below it."""
     from rich import box
     from rich.table import Table as Grid
 
@@ -57,7 +57,7 @@ def table_with(*headers: str) -> Any:
 
 
 def show(what: Any, width: int = 140) -> None:
-    """Print a table or a line; ``width`` columns are for a pipe, which has none of its own."""
+    """Print a table or a line; ``width`` is used where the output is not a terminal."""
     from rich.console import Console
 
     console = Console(highlight=False)

@@ -185,7 +185,7 @@ class Train(JobFlags):
         return embedding.widths(load(self.task))
 
     def _behaviour_model(self, task: str, *, alone: bool) -> LearnerConfig:
-        """The behaviour model's configuration; among critics it takes their layers alone."""
+        """The behaviour model's configuration; beside critics it takes only ``hidden`` of --set."""
         from toptail.lab.proposals.diffusion import DiffusionRun
 
         options = RunOptions.written(self.steps, self.set)

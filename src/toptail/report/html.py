@@ -148,7 +148,7 @@ def _pools_html(page: Page, audit: Audit, tables: Mapping[str, Table]) -> str:
 
 
 def _only(audit: Audit) -> list[tuple[str, str]]:
-    """The verdict on a scorer that is alone; those of several are counted."""
+    """The verdict of the only scorer, for the top of the page; empty where there are several."""
     verdicts = [scorer["verdict"] for scorer in audit["scorers"].values()]
     if len(verdicts) > 1:
         return []

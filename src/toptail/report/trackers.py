@@ -18,7 +18,7 @@ from toptail.report.text import last
 STATUS: Final = {"safe": 1.0, "no gain": 0.0, "inconclusive": 0.0, "unsafe": -1.0}
 """A status as a number, for charts over time."""
 _NAME: Final = re.compile(r"[^\w\-./ ]")
-"""What MLflow takes in no name."""
+"""Characters that MLflow refuses in names."""
 
 
 def metrics(content: Mapping[str, Any]) -> dict[str, float]:

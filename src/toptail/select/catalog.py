@@ -114,7 +114,7 @@ class Catalog:
 
     @cached_property
     def scorers(self) -> list[ScoreRule]:
-        """Each scorer; of one with several seeds any decides with the same chance."""
+        """One rule per scorer; where it has several seeds, one drawn at random decides."""
         scorers = self.data.pools.scorers.items()
         return [ScoreRule(name, tuple(members.values())) for name, members in scorers]
 

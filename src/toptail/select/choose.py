@@ -269,9 +269,7 @@ class _Intervals:
 
     choices: ResampledChoices
     low: float
-    """The lowest that a mean value less cost can be."""
     high: float
-    """The highest."""
 
     def value(self, rule: str, *, corrected: bool = True) -> dict[str, float]:
         entry = self.choices.lead(rule, NOTHING, corrected=corrected)

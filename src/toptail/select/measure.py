@@ -217,7 +217,10 @@ def _add_draws(
 
 
 def _apart(selectors: Sequence[SetSelector]) -> tuple[list[list[int]], dict[int, list[int]]]:
-    """Places of soft selectors by score and temperature, which share noise; of others by K."""
+    """Positions of selectors that share draws.
+
+    Soft selectors with one score and temperature share their noise, others with one K their subset.
+    """
     soft: dict[tuple[Any, ...], list[int]] = {}
     others: dict[int, list[int]] = {}
     for at, each in enumerate(selectors):

@@ -417,7 +417,7 @@ def recorded(episodes: Episodes, most: int, resamples: int, seed: int) -> Record
 
 
 def _came_to_goals(episodes: Episodes) -> tuple[Floats, IntArray]:
-    """Whether the record came to each goal in time, and the trajectory of each."""
+    """Whether each recorded episode reached its goal within the horizon, and its trajectory."""
     queries, horizon = episodes.queries, episodes.rules.horizon
     came = queries.distance <= horizon
     late = np.flatnonzero(~came)  # which may have come within the tolerance before

@@ -561,7 +561,6 @@ def picked_gain(picks: JudgedPicks, choice: str) -> Floats:
 
 
 def check_html(content: Check, pictures: Sequence[Picture] = ()) -> str:
-    """The check as one self-contained page."""
     entries = content["scorers"].values()
     tables = [_verdicts_table(content), *_groups_table(content), *_episodes_table(content)]
     tables += _beside_table(content)

@@ -259,7 +259,7 @@ class _Check:
 
     @cached_property
     def starts(self) -> FrozenQueries:
-        """Starts of episodes: other rows than the queries, of which there may be fewer."""
+        """Where episodes start: drawn with another seed than the queries."""
         return self._drawn(self.config.starts, self.config.seed + 1)
 
     def _drawn(self, count: int, seed: int) -> FrozenQueries:
@@ -267,7 +267,6 @@ class _Check:
 
     @cached_property
     def sources(self) -> dict[str, Source]:
-        """Sources of candidates, by name."""
         inputs = self.inputs.near, self.task.name, self.request.runs, self.config
         found = (source_of(text, *inputs) for text in self.request.pools)
         return {source.name: source for source in found}
@@ -283,13 +282,11 @@ class _Check:
             self.tick(f"{len(self.known)} of {len(pieces)} pieces", len(self.known) / len(pieces))
 
     def pieces(self) -> list[Piece]:
-        """All pieces of this check."""
         judged = [Piece(name) for name in self.sources if self.judge.value is not None]
         walked = [p for source in self.sources.values() for p in self._episode_pieces(source)]
         return judged + list(dict.fromkeys(walked))
 
     def piece(self, piece: Piece) -> Any:
-        """The result of a piece."""
         if piece not in self.known:
             done = self._judged_piece if piece.column is None else self._episode_piece
             self.known[piece] = done(piece)

@@ -221,7 +221,6 @@ def _require_label(run: Run, stored: RunConfig) -> None:
 
 
 def run_origin(run: Run) -> dict[str, Any]:
-    """What identifies a run."""
     config = run.config
     return {
         "run": "/".join(run.folder.parts[-3:]),

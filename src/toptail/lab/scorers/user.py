@@ -198,7 +198,7 @@ def _of_text(text: str, reserved: Collection[str]) -> list[Scorer]:
 
 
 def named(text: str) -> tuple[str | None, str]:
-    """The name before an equals sign, and the rest; an equals sign of an argument is no such."""
+    """Split ``NAME=REST``; an equals sign inside the arguments of a call does not count."""
     head, paren, tail = text.partition("(")
     name, equals, rest = head.partition("=")
     return (name, rest + paren + tail) if equals else (None, text)
@@ -408,7 +408,6 @@ def foreign_scorers(name: str | None, text: str) -> list[Scorer]:
 
 
 def read_checkpoint(kind: str, path: Path) -> ForeignCritic:
-    """The critic of another library's checkpoint."""
     module = importlib.import_module(f"toptail.lab.foreign.{kind}")
     read: Callable[[Path], ForeignCritic] = getattr(module, f"read_{kind}")
     return read(path)

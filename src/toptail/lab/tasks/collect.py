@@ -61,7 +61,6 @@ class Collection:
 
     @property
     def task(self) -> TaskName:
-        """The parts of the name."""
         return parse_name(self.name)
 
     def counts(self) -> dict[Split, int]:
@@ -98,7 +97,6 @@ def check_collectable(collection: Collection) -> None:
 
 
 def make_collector(collection: Collection) -> Collector:
-    """The collector of a task's episodes."""
     check_collectable(collection)
     task, rows, noise = collection.task, _rows(collection), _recipe(collection.task).noise
     if not task.is_maze:

@@ -20,7 +20,6 @@ from toptail.lab.tasks.trajectories import Trajectories
 
 
 def available_cores() -> int:
-    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -182,7 +181,6 @@ class MazeBatch:
 
     @property
     def size(self) -> int:
-        """Number of simulations."""
         return len(self.qpos)
 
     @property
