@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from toptail.audit.per_query import ScoreColumn
-from toptail.judging.oracle import Bounds, HeadroomEstimate, Possible, possible_per_query
+from toptail.judging.oracle import Bounds, HeadroomEstimate, SelectionLimits, limits_per_query
 from toptail.judging.values import Judgement, SampledJudgement
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats, Ints, KGrid
@@ -44,7 +44,7 @@ from toptail.stats.resample import Estimate, Sample, cluster_sums
 class WholePools:
     """Pools whose candidates were all judged; from them the unseen cluster is estimated."""
 
-    possible: Possible
+    limits: SelectionLimits
     """What selection from each pool could do."""
     headroom: Floats
     """oracle(K) - V(1) of each pool ``[pools, n_k]``."""
@@ -57,14 +57,19 @@ class WholePools:
 
     @classmethod
     def of(
-        cls, possible: Possible, headroom: Floats, cluster: Ints | None, whole: Ints, tiny: float
+        cls,
+        limits: SelectionLimits,
+        headroom: Floats,
+        cluster: Ints | None,
+        whole: Ints,
+        tiny: float,
     ) -> WholePools:
         """The pools at the positions ``whole`` of all pools, whose clusters are ``cluster``."""
         if cluster is None:
-            return cls(possible, headroom, None, np.ones(len(headroom)), tiny)
+            return cls(limits, headroom, None, np.ones(len(headroom)), tiny)
         counts = np.bincount(cluster[whole], minlength=int(cluster.max()) + 1)
         times = np.bincount(cluster) / np.maximum(counts, 1)
-        return cls(possible, headroom, cluster[whole], times[cluster[whole]], tiny)
+        return cls(limits, headroom, cluster[whole], times[cluster[whole]], tiny)
 
     def sums(self, per_pool: Floats) -> Floats:
         """Sums over the pools of each cluster ``[clusters, columns]``."""
@@ -80,7 +85,7 @@ class WholePools:
         of_pool = weight[:, 0]
         if self.cluster is not None:
             of_pool = of_pool[np.unique(self.cluster, return_inverse=True)[1]]
-        least, most = self.possible.extremes(of_pool * (times * self.times), grid)
+        least, most = self.limits.extremes(of_pool * (times * self.times), grid)
         return Unseen(least, most, (weight * top).sum(axis=0))
 
     @property
@@ -259,7 +264,7 @@ class QueryHeadroom(PooledHeadroom):
         has = (whole.headroom[:, -1:] > whole.tiny).astype(np.float64)
         own = whole.sums(has)
         unseen = whole.unseen(grid, own, whole.share(has, slice(-1, None))[:, 0])
-        gains = whole.possible.least, whole.possible.most
+        gains = whole.limits.least, whole.limits.most
         at = unseen_cluster([whole.sums(whole.share(end)) for end in gains], own)
         return cls(grid, pooled.oracle, whole, unseen, at)
 
@@ -391,14 +396,14 @@ def headroom_of(
         )
     random, tiny = next(iter(curves.values()))[:, :1], 1e-12 * judged.largest
     if not isinstance(judged, SampledJudgement):
-        possible = possible_per_query(pools, judged, grid)
+        limits = limits_per_query(pools, judged, grid)
         every = np.arange(pools.queries)
-        whole = WholePools.of(possible, possible.oracle - random, cluster, every, tiny)
+        whole = WholePools.of(limits, limits.oracle - random, cluster, every, tiny)
         unseen, at = _unseen(whole, grid, pools.sizes, value_range)
-        return PooledHeadroom(grid, possible.oracle, whole, unseen, at)
+        return PooledHeadroom(grid, limits.oracle, whole, unseen, at)
     found = HeadroomEstimate.of(pools, judged, grid)
     full = np.flatnonzero(found.weight > 0)
-    whole = WholePools.of(found.possible, found.headroom, cluster, full, tiny)
+    whole = WholePools.of(found.limits, found.headroom, cluster, full, tiny)
     wider = _wider(pools, judged.error, full)
     unseen, at = _unseen(whole, grid, pools.sizes, value_range, wider)
     oracle = random + found.expected
@@ -435,7 +440,7 @@ def _unseen(
         at = slice(len(grid.steps), None)
         return unseen, Unseen(unseen.least[at], unseen.most[at], unseen.headroom)
     unseen = whole.unseen(grid, top[:, -1:], np.ones(len(whole.headroom)))
-    ends = [whole.sums(end) for end in (whole.possible.least, whole.possible.most)]
+    ends = [whole.sums(end) for end in (whole.limits.least, whole.limits.most)]
     both = unseen, unseen_cluster(ends, top)
     first, second = (Unseen(u.least * wider, u.most * wider, u.headroom * wider) for u in both)
     return first, second

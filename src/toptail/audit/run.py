@@ -57,7 +57,7 @@ def pools_content(
     alone = None if judged.cheap is None else pools_content(judged.cheap, settings)
     chosen = population(judged, settings)
     pools, values = chosen.judged.pools, chosen.judged.values
-    grid = values.k_grid(KGrid.fine(chosen.k_max, _more(pools, settings, chosen.k_max)))
+    grid = values.k_grid(KGrid.fine(chosen.k_max, _extra_k(pools, settings, chosen.k_max)))
     rng = np.random.default_rng(settings.seed)
     found = measure(pools, values, grid, settings, rng, tick)
     left_out = {"single": chosen.single, "small": chosen.small, "no_headroom": 0}
@@ -116,7 +116,7 @@ def _cheap_judge(alone: dict[str, Any], scorers: dict[str, Any]) -> dict[str, An
     return {"name": alone["value"], "scorers": beside}
 
 
-def _more(pools: ScoredPools, settings: Settings, k_max: int) -> list[int]:
+def _extra_k(pools: ScoredPools, settings: Settings, k_max: int) -> list[int]:
     more = sorted(int(count) for count in settings.k or ())
     if more and more[-1] > k_max:
         at = int(np.flatnonzero(pools.sizes < more[-1])[0])

@@ -137,7 +137,7 @@ class Train(JobFlags):
         trainings = [TrainingJob(config, seeds, self.out) for config in self.chosen()]
         embedding = self._embedding()
         prepare = None if embedding is None else embedding.beside
-        return [training.piece(self.task, every, line, prepare) for training in trainings]
+        return [training.job(self.task, every, line, prepare) for training in trainings]
 
     def _seeds(self) -> tuple[int, ...]:
         seeds = numbers("--seeds", self.seeds or ("42,43,44",), int)

@@ -1,4 +1,4 @@
-"""The kinds of selectors: stored ones read again, and words such as ``trim:0.1`` made selectors."""
+"""The kinds of selectors: stored ones read again, and words such as ``trim:0.1`` as selectors."""
 
 from __future__ import annotations
 
@@ -318,7 +318,7 @@ def _top(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selecto
 
 
 def _ensemble(how: How) -> Maker:
-    def made(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:
+    def make(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:
         _need_several(catalog, word)
         penalties: Sequence[float] = (0.0,)
         if how == "pessimistic":
@@ -332,7 +332,7 @@ def _ensemble(how: How) -> Maker:
                     score = catalog.joined(rule, how, scale, penalty)
                     yield _best_of(score)(score=score)
 
-    return made
+    return make
 
 
 def _rrf(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:

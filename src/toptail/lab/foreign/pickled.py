@@ -147,7 +147,7 @@ class _Reader:
                 _require(dict, stack[-1]).update(pairs)
             case "REDUCE" | "NEWOBJ":
                 arguments, what = _require(tuple, stack.pop()), stack.pop()
-                stack.append(self._made(what, arguments))
+                stack.append(self._build(what, arguments))
             case "BUILD":
                 self._fill(stack.pop())
             case "BINPERSID":
@@ -182,8 +182,8 @@ class _Reader:
         del self.stack[at:]
         return taken
 
-    def _made(self, what: Any, arguments: tuple[Any, ...]) -> Any:
-        """The array or container that a call would return, made here."""
+    def _build(self, what: Any, arguments: tuple[Any, ...]) -> Any:
+        """What the call in the pickle would return, built here without calling it."""
         if not isinstance(what, PickledName):
             raise RefusedPickleError(f"it asks for {_called(what)}")
         if what == _ENCODE:

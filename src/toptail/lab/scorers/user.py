@@ -244,7 +244,7 @@ def _loaded(path: Path, call: _Call) -> tuple[Callable[..., Any], Callable[..., 
     found = getattr(user_module(path), call.function, None)
     if not callable(found):
         raise InputError(f"{path} has no function '{call.function}': name one that is there.")
-    return found, _made(found, where, call), where
+    return found, _score_function(found, where, call), where
 
 
 def _step_reward(where: str, *objects: object) -> float:
@@ -340,18 +340,18 @@ def _run(path: Path) -> ModuleType:
     return module
 
 
-def _made(found: Callable[..., Any], where: str, call: _Call) -> Callable[..., Any]:
+def _score_function(found: Callable[..., Any], where: str, call: _Call) -> Callable[..., Any]:
     """The score function itself, or the result of a function that makes one."""
     if call.keywords is None and _has_required_arguments(found):
         return found
     with user_code(where, "failed"):
-        made = found(*call.values, **(call.keywords or {}))
-    if not callable(made):
+        result = found(*call.values, **(call.keywords or {}))
+    if not callable(result):
         raise InputError(
-            f"{where} returned {type(made).__name__}: expected a function of states, actions and "
+            f"{where} returned {type(result).__name__}: expected a function of states, actions and "
             "goals."
         )
-    function: Callable[..., Any] = made
+    function: Callable[..., Any] = result
     return function
 
 

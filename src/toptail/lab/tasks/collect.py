@@ -157,7 +157,7 @@ def collection_jobs(collection: Collection, out: Path, work: Callable[[], object
     paths = {split: split_path(out, split) for split in counts}
     collected = _is_collected(collection, counts, paths) and not parts.exists()
 
-    def piece(group: _Group) -> Job:
+    def job_of(group: _Group) -> Job:
         files = group.files(parts)
 
         def collect_them() -> None:
@@ -173,7 +173,7 @@ def collection_jobs(collection: Collection, out: Path, work: Callable[[], object
             done=lambda: collected or all(file.exists() for file in files),
         )
 
-    jobs = [piece(group) for group in _groups(collection, counts)]
+    jobs = [job_of(group) for group in _groups(collection, counts)]
     return [
         *jobs,
         Job(
