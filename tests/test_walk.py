@@ -50,8 +50,9 @@ CHECK = (
 def test_a_command_leads_through_few_files(
     tmp_path: Path, words: tuple[str | Path, ...], most: int
 ) -> None:
-    command = [sys.executable, "-c", WALK, PACKAGE, *words, "--out", tmp_path / "out"]
-    done = subprocess.run(map(str, command), capture_output=True, text=True)
+    words = (PACKAGE, *words, "--out", tmp_path / "out")
+    command = [sys.executable, "-c", WALK, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     code, files = json.loads(done.stdout.splitlines()[-1])
     assert code == 0, done.stderr
