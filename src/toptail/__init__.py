@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from toptail.api import (
     BaselineTable,
     CrossFit,
+    HowJudged,
     TableColumns,
     Thresholds,
     audit,
@@ -21,7 +22,6 @@ from toptail.api import (
     read,
 )
 from toptail.errors import InputError
-from toptail.judging.how_judged import HowJudged
 
 if TYPE_CHECKING:
     from toptail.audit.verdict import Verdict

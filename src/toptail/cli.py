@@ -56,7 +56,6 @@ class Program:
     about: str
     """The first paragraphs of its help: what it is for, and examples."""
     commands: Mapping[str, Command]
-    """Its commands, by name."""
 
 
 _AT = "toptail.commands"
@@ -190,7 +189,7 @@ def _found(program: Program, args: Sequence[str]) -> tuple[str, Command, Sequenc
 
 
 def parsed(args: Sequence[str], program: Program) -> Any:
-    """The command that the words ask for; tyro says what is wrong with them, and repeats them."""
+    """Parse the words into a command; tyro's message about wrong words is printed, escaped."""
     from toptail.commands.flags import parse
 
     name, entry, words = _found(program, args)
@@ -292,7 +291,7 @@ class PipeOutput(TextIOWrapper):
 
 
 def open_output() -> None:
-    """Make both outputs take any character, a closed pipe, and being closed from the start."""
+    """Let standard output take any character and a closed pipe; replace outputs that are closed."""
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     elif isinstance(sys.stdout, TextIOWrapper):

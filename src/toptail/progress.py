@@ -1,4 +1,4 @@
-"""How long work reports its progress, and which program called the library."""
+"""How long-running work reports progress, and which program called the library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ class Caller:
     command: str | None = None
     """The command to record as what made a result; by default the name of the function."""
     tick: Tick = no_tick
-    """Called with the progress of the work."""
     mapped: Callable[..., Iterator[Any]] = map
     """Works through the parts of a streamed table, called as ``map`` is; a cluster has its own."""
 

@@ -113,15 +113,53 @@ def _check_format(content: Any, what: Literal["audit", "choice"], where: str = "
         )
 
 
-def to_pandas(table: pa.Table) -> Any:
-    """An Arrow table as a pandas data frame."""
-    try:
-        return table.to_pandas()
-    except ImportError:
-        raise InputError("to_pandas needs pandas; install it with: pip install pandas.") from None
+class AnyResult:
+    """What all results have in common: the content of a JSON file, tables, words and a page."""
+
+    _content: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of the JSON file: plain lists, numbers and strings."""
+        return copy.deepcopy(self._content)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def table(self, name: str) -> pa.Table:
+        raise NotImplementedError
+
+    def summary(self) -> str:
+        raise NotImplementedError
+
+    def _page(self) -> str:
+        raise NotImplementedError
+
+    def to_pandas(self, name: str | None = None) -> Any:
+        """One of :attr:`tables` as a pandas data frame, by default the first: the verdicts.
+
+        pandas must be installed.
+        """
+        try:
+            return self.table(name or self.tables[0]).to_pandas()
+        except ImportError:
+            raise InputError(
+                "to_pandas needs pandas; install it with: pip install pandas."
+            ) from None
+
+    def log(self, run: Any, *, step: int | None = None) -> None:
+        """Send the numbers to an experiment tracker, and the page or the words where it takes them.
+
+        ``run`` is a run of W&B or trackio, the module ``mlflow``, or a SummaryWriter of
+        TensorBoard. Numbers are called ``toptail/SCORER/captured`` and so on; ``status`` is 1 for
+        safe, -1 for unsafe, 0 otherwise.
+        """
+        from toptail.report.trackers import log
+
+        log(run, self._content, self._page(), self.summary(), step)
 
 
-class Result:
+class Result(AnyResult):
     """What results of audits and choices have in common.
 
     A result is the content of a JSON file; two results are equal if their contents are.
@@ -138,7 +176,7 @@ class Result:
                 f"This is a result of kind {content.get('kind')!r}; {type(self).__name__} takes "
                 f"one of kind '{self._KIND}'."
             )
-        self._content: dict[str, Any] = copy.deepcopy(dict(content))
+        self._content = copy.deepcopy(dict(content))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -149,10 +187,6 @@ class Result:
     def read(cls, folder: str | PathLike[str]) -> Self:
         """The result that :meth:`write` or the command line stored in a folder."""
         return cls(_stored(folder, cls._FILE))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The content of the JSON file: plain lists, numbers and strings."""
-        return copy.deepcopy(self._content)
 
     def write(self, folder: str | PathLike[str]) -> Path:
         """Write the JSON file, the report and its figures; returns the path of the page."""
@@ -166,24 +200,6 @@ class Result:
     def table(self, name: str) -> pa.Table:
         """One of :attr:`tables` with all its digits, as an Arrow table."""
         return arrow_table(self._content, name)
-
-    def to_pandas(self, name: str | None = None) -> Any:
-        """One of :attr:`tables` as a pandas data frame, by default the first: the verdicts.
-
-        pandas must be installed.
-        """
-        return to_pandas(self.table(name or self.tables[0]))
-
-    def log(self, run: Any, *, step: int | None = None) -> None:
-        """Send the numbers to an experiment tracker, and the page or the words where it takes them.
-
-        ``run`` is a run of W&B or trackio, the module ``mlflow``, or a SummaryWriter of
-        TensorBoard. Numbers are called ``toptail/SCORER/captured`` and so on; ``status`` is 1 for
-        safe, -1 for unsafe, 0 otherwise.
-        """
-        from toptail.report.trackers import log
-
-        log(run, self._content, self._page(), self.summary(), step)
 
     def _page(self) -> str:
         return render_html(self._content)
@@ -204,7 +220,6 @@ class Result:
         return tuple(self._content["warnings"])
 
     def _lines(self) -> list[str]:
-        """One line for each scorer or selector."""
         raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""Checks with trained runs, without JAX, and in pieces on other machines."""
+"""Checks with trained runs, without JAX, and in jobs on other machines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from toptail.lab.check import run
 from toptail.lab.check.candidates import REFERENCE_SEEDS
 from toptail.lab.check.inputs import CheckConfig
 from toptail.lab.check.result import CheckResult
-from toptail.lab.check.run import Piece, check
+from toptail.lab.check.run import CheckJob, check
 from toptail.lab.tasks.files import load_file
 from toptail.progress import Caller, called_by
 
@@ -114,27 +114,27 @@ def test_the_command_asks_for_no_package_that_trains(
         need_training("study")
 
 
-def elsewhere(done: list[Piece]) -> Callable[..., Iterator[Any]]:
+def elsewhere(done: list[CheckJob]) -> Callable[..., Iterator[Any]]:
     """``map`` as a cluster does it: function and results are sent, in any order."""
 
-    def mapped(work: Callable[[Piece], Any], pieces: Sequence[Piece]) -> Iterator[Any]:
-        order = random.Random(0).sample(list(pieces), len(pieces))
-        sent = {piece: pickle.loads(pickle.dumps(work)) for piece in order}
-        found = {piece: pickle.loads(pickle.dumps(sent[piece](piece))) for piece in order}
+    def mapped(work: Callable[[CheckJob], Any], jobs: Sequence[CheckJob]) -> Iterator[Any]:
+        order = random.Random(0).sample(list(jobs), len(jobs))
+        sent = {job: pickle.loads(pickle.dumps(work)) for job in order}
+        found = {job: pickle.loads(pickle.dumps(sent[job](job))) for job in order}
         done.extend(order)
-        return (found[piece] for piece in pieces)
+        return (found[job] for job in jobs)
 
     return mapped
 
 
-def test_pieces_are_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_are_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.py").write_text("def q(s, a, g):\n    return (a * (g - s)).sum(axis=1)\n")
     sizes = {"per_group": 3, "pool_size": 4, "near": 9, "starts": 2, "follow_k": (1, 2, 4)}
     config = CheckConfig(**sizes, horizon=3, resamples=100, follow_ascent=True)  # type: ignore[arg-type]
     data, scorer = DATA / "pointmaze-medium-navigate-v0.npz", f"{tmp_path / 'mine.py'}:q"
     names = ("nearest", "uniform", "ascent")
     alone = check(data, scorer, pools=names, judge="rollouts", config=config)
-    done: list[Piece] = []
+    done: list[CheckJob] = []
     shares: list[float] = []
     begun: list[str] = []
     real = run._Check
@@ -145,10 +145,10 @@ def test_pieces_are_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with called_by(program):
         apart = check(data, scorer, pools=names, judge="rollouts", config=config)
     assert len(begun) == 2, "data and critics are read once here, and once in the other process"
-    wanted = [Piece(name) for name in names]
+    wanted = [CheckJob(name) for name in names]
     for name in names[:2]:  # ascent is followed among the uniform candidates, which are done once
-        wanted += [Piece(name, "", 1), Piece(name, "mine", 2), Piece(name, "mine", 4)]
-    assert {*done} == {*wanted, Piece("uniform", "mine", None)}
+        wanted += [CheckJob(name, "", 1), CheckJob(name, "mine", 2), CheckJob(name, "mine", 4)]
+    assert {*done} == {*wanted, CheckJob("uniform", "mine", None)}
     assert len(done) == len({*done})
     assert apart.content == alone.content
     for one, other in zip(alone.sources, apart.sources, strict=True):

@@ -13,13 +13,14 @@ import pyarrow.ipc
 import pytest
 
 from tests.foreign.fixtures import DATA, FOREIGN, POINT
+from tests.tasks.conftest import restore_errors
 from toptail.cli import main
 from toptail.errors import InputError
 from toptail.lab.foreign import datasets
 from toptail.lab.foreign.datasets import import_data
 from toptail.lab.tasks.files import load, load_file
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.simulator import MAZE_TOLERANCE, restore_errors
+from toptail.lab.tasks.simulator import MAZE_TOLERANCE
 
 ARROW = FOREIGN / "minari" / "arrow"
 HDF5 = FOREIGN / "minari" / "hdf5"

@@ -18,7 +18,7 @@ from toptail.audit.headroom import EstimatedHeadroom, WholePools, headroom_of
 from toptail.audit.per_query import score_columns
 from toptail.audit.verdict import Interval
 from toptail.cli import main
-from toptail.judging.oracle import Possible, _of_values
+from toptail.judging.oracle import SelectionLimits, _of_values
 from toptail.judging.values import judgement
 from toptail.pools.columns import Columns
 from toptail.pools.read import to_pools
@@ -311,7 +311,7 @@ def test_pools_judged_whole_stand_for_those_of_their_cluster() -> None:
     cluster = np.array([0, 0, 0, 1, 1, 2, 3])
     full = np.array([True, False, True, True, True, False, True])
     headroom = np.ones((5, 2))
-    possible = Possible(headroom, headroom, headroom, lambda _: {})
+    possible = SelectionLimits(headroom, headroom, headroom, lambda _: {})
     whole = WholePools.of(possible, headroom, cluster, np.flatnonzero(full), 0.0)
     assert whole.cluster is not None
     assert whole.cluster.tolist() == [0, 0, 1, 1, 3]

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from conftest import is_large
-from toptail.lab.tasks.trajectories import Trajectories
+from toptail.lab.tasks.names import TaskName
+from toptail.lab.tasks.simulator import Simulator
+from toptail.lab.tasks.trajectories import IntArray, Trajectories
 
 DATA = Path(__file__).parent / "data"
 SAMPLES = sorted(path.stem for path in DATA.glob("*-v0.npz"))
@@ -40,3 +43,21 @@ def hand_made(lengths: tuple[int, ...] = (4, 2, 5), columns: int = 2) -> Traject
     observations = np.stack([np.arange(rows), trajectory], axis=1).astype(np.float32)
     actions = np.linspace(-1, 1, rows * columns, dtype=np.float32).reshape(rows, columns)
     return Trajectories(observations, actions, terminals, qpos=observations, qvel=observations)
+
+
+def restore_errors(
+    task: TaskName, trajectories: Trajectories, rows: IntArray
+) -> NDArray[np.float64]:
+    """Restore rows, take their recorded actions, and compare with the recorded next rows.
+
+    For each row the largest of |o − o*| / max(1, |o*|) over the next observation's numbers, where
+    o is simulated and o* is recorded.
+    """
+    simulator = Simulator(task)
+    errors = np.empty(len(rows))
+    for i, row in enumerate(rows):
+        simulator.restore(trajectories, int(row))
+        found = simulator.step(trajectories.actions[row])
+        recorded = trajectories.observations[row + 1].astype(np.float64)
+        errors[i] = np.max(np.abs(found - recorded) / np.maximum(1.0, np.abs(recorded)))
+    return errors

@@ -7,11 +7,11 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.quick import quick
-from tests.tasks.conftest import DATA, SAMPLES
+from tests.tasks.conftest import DATA, SAMPLES, restore_errors
 from toptail.errors import InputError
 from toptail.lab.tasks.files import load_file
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.simulator import MAZE_TOLERANCE, MazeBatch, Simulator, restore_errors
+from toptail.lab.tasks.simulator import MAZE_TOLERANCE, MazeBatch, Simulator
 from toptail.lab.tasks.trajectories import Trajectories
 
 simulator_of = lru_cache(maxsize=1)(Simulator)  # a quarter of a gigabyte each
@@ -83,11 +83,9 @@ def test_a_batch_restores_to_the_same_bits(name: str) -> None:
         np.testing.assert_allclose(batch.observations()[i], found, rtol=0, atol=1e-12)
 
 
-def test_a_row_without_a_next_one_and_a_foreign_file_are_refused() -> None:
+def test_a_foreign_file_and_images_are_refused() -> None:
     point, scene = "pointmaze-medium-navigate-v0", "scene-play-v0"
     data = load_file(DATA / f"{point}.npz")
-    with pytest.raises(InputError, match=r"Row 60 .* is the last of its trajectory"):
-        restore_errors(parse_name(point), data, np.array([60]))
     with pytest.raises(InputError, match="has 2 positions and 2 velocities"):
         simulator_of(parse_name(scene)).restore(data, 0)
     with pytest.raises(InputError, match="cannot be restored"):

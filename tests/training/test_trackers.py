@@ -13,9 +13,10 @@ import pytest
 from tests.training.toy import toy_config, toy_data, toy_file
 from toptail.cli import main
 from toptail.errors import InputError
-from toptail.lab.training.reports import require_trackers, tracking
+from toptail.lab.training.reports import tracking
 from toptail.lab.training.runs import read_lines
 from toptail.lab.training.session import train_runs
+from toptail.report.trackers import require_trackers
 
 Told = dict[str, list[tuple[int, dict[str, float]]]]
 

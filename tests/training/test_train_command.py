@@ -13,7 +13,7 @@ import pytest
 
 from tests.training.toy import toy_file
 from toptail.commands.flags import names, parse
-from toptail.commands.train import BatchBars, Train, newest, progress
+from toptail.commands.train import Train, newest, pace, progress
 from toptail.errors import InputError
 from toptail.lab.training.config import RunOptions, keep_compiled
 from toptail.lab.training.reports import save_training_figure, training_figure
@@ -179,19 +179,11 @@ def standing(step: int, **lines: Any) -> BatchProgress:
     return BatchProgress("training", "raw", (1, 2), step, 100, {1: lines, 2: lines}, stored=False)
 
 
-def test_the_numbers_of_the_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_numbers_of_the_progress_bar() -> None:
     line = {"loss": 0.25, "logit_gap": 2.0, "tau": None, "td_rmse": 3.0}
     assert newest(standing(5, **line)) == "loss 0.25 · gap 2 · tau –"
-    now = 0.0
-    bars = BatchBars()
-    monkeypatch.setattr(bars.bars, "get_time", lambda: now)
-    assert bars.line(standing(50)).startswith("raw 50/100 steps · training …, -:--:-- left")
-    for step in (55, 60):
-        now += 10.0
-        bars.update(standing(step))
-    assert bars.line(standing(60, **line)) == (
-        "raw 60/100 steps · 0.5 steps/s × 2 seeds, 0:01:20 left · loss 0.25 · gap 2 · tau –"
-    )
+    assert pace(standing(50), None) == "training …"
+    assert pace(standing(60), 0.5) == "0.5 steps/s × 2 seeds, 0:01:20 left"
 
 
 def test_elsewhere_there_are_lines_between_checkpoints(
@@ -204,10 +196,13 @@ def test_elsewhere_there_are_lines_between_checkpoints(
         for seconds, step in ((1.0, 10), (6.0, 20), (7.0, 30)):
             clock[0] = seconds
             watch(standing(step))
-        watch(replace(standing(40), stored=True))
+        watch(replace(standing(40, loss=0.25), stored=True))
     lines = capsys.readouterr().err.splitlines()
     assert [line.split()[1] for line in lines] == ["0/100", "20/100", "40/100"]
     assert "compiling …" in lines[0]
+    assert lines[2] == (
+        "raw 40/100 steps · 5.7 steps/s × 2 seeds, 0:00:10 left · loss 0.25: 40% · 7 s"
+    )
 
 
 @pytest.mark.usefixtures("rendered_figures")

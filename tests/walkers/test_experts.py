@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from tests.quick import quick
+from tests.tasks.conftest import restore_errors
 from toptail.errors import InputError
 from toptail.lab.tasks.collect import Collection, collect, make_collector
 from toptail.lab.tasks.episodes import Situation
 from toptail.lab.tasks.files import load, read_record
 from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name, published_recipe
-from toptail.lab.tasks.simulator import MAZE_TOLERANCE, make_env, package_randomness, restore_errors
+from toptail.lab.tasks.simulator import MAZE_TOLERANCE, make_env, package_randomness
 from toptail.lab.walkers.experts import (
     SoccerExpert,
     SoccerStrategy,

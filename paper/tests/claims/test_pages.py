@@ -28,7 +28,7 @@ from toptail_paper.claims.pages import (
     REPORT,
     ROOT,
     ledger,
-    made,
+    refreshed,
 )
 from toptail_paper.claims.pages_power import PAIRS
 from toptail_paper.claims.pages_selection import CHECK, ERROR, MAIN, STUDY, rows
@@ -42,7 +42,7 @@ FOLDERS = (STUDY, MAIN)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_is_what_is_made(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert made(text) == text, "run python -m toptail_paper.claims.pages"
+    assert refreshed(text) == text, "run python -m toptail_paper.claims.pages"
 
 
 def test_every_part_stands_on_a_page_and_every_ledger_is_counted() -> None:
@@ -73,7 +73,7 @@ def test_a_variant_stands_beside_the_main_settings_where_they_differ(
 def test_a_part_is_replaced_between_its_markers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "PARTS", {"x": lambda: "new\n"})
     page = "a\n<!-- made: x -->\nold\nlines\n<!-- end: x -->\nb\n"
-    assert made(page) == "a\n<!-- made: x -->\nnew\n<!-- end: x -->\nb\n"
+    assert refreshed(page) == "a\n<!-- made: x -->\nnew\n<!-- end: x -->\nb\n"
 
 
 # What pages say about PointMaze's judges and trivial scores is what stored scores say.

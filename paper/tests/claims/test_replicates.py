@@ -13,7 +13,7 @@ from paper.tests.semantics.results import results
 from toptail_paper.claims import CLAIMS
 from toptail_paper.claims.criteria import Criterion, above, at_most
 from toptail_paper.claims.findings import Finding
-from toptail_paper.claims.grids import SETTLED, Asked, SettledGrid
+from toptail_paper.claims.grids import SETTLED, CellCheck, SettledGrid
 from toptail_paper.claims.ledger import stored_results
 from toptail_paper.claims.numbers import (
     Number,
@@ -185,7 +185,7 @@ def test_every_statement_that_reads_a_grid_is_shown_to_need_it() -> None:
 def test_a_cell_of_a_settled_grid_turns_not_seen_into_depends() -> None:
     main = {"mean": 0.9, "low": 0.89, "high": 0.91, "seeds": {}}
     tables: dict[str, Any] = {"retrieval": {"rows": {"Scene": {"cosine": {"auc": main}}}}}
-    asked = SettledGrid(("g",), (Asked("auc", at_most(-0.2), ("cosine",)),), "a low AUC")
+    asked = SettledGrid(("g",), (CellCheck("auc", at_most(-0.2), ("cosine",)),), "a low AUC")
     for status, cells, expected in (
         ("not seen", (0.5, 0.95), "depends"),
         ("not seen", (0.85, 0.95), "not seen"),

@@ -333,7 +333,7 @@ class TestTrainedCritic:
         cell = cells_of(self.config, ("raw",))[0]
         assert isinstance(cell.critic, Raw)
         params = cell.critic.init(jax.random.key(0), 2, 2, 2)
-        unit = unit_of(RunFolder(folder), self.config, cell, 5, 1).unit
+        unit = unit_of(RunFolder(folder), self.config, cell, 5, 1).result
         with unit.writing() as stage:
             save_params(stage / "params.safetensors", params)
             write_json(stage / "unit.json", {})

@@ -159,7 +159,7 @@ def test_safe_needs_both_kinds_of_candidates_and_the_ascent() -> None:
 def test_the_page_and_the_library_s_summary_are_made_of_what_is_stored() -> None:
     content = json.loads((page.RESULTS / "summary.json").read_text("utf-8"))
     text = page.PAGE.read_text("utf-8")
-    assert page.made(text, content) == text
+    assert page.refreshed(text, content) == text
     assert json.loads(page.SHIPPED.read_text("utf-8")) == page.shipped(content)
     assert page.SHIPPED.stat().st_size < 200_000
 

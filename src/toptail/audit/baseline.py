@@ -196,7 +196,7 @@ def _complete(
     return JudgedPools(pools, judged, name)
 
 
-def _possible(table: JudgedPools, k: int) -> tuple[Floats, Floats, Floats]:
+def _limits(table: JudgedPools, k: int) -> tuple[Floats, Floats, Floats]:
     """Least and most that the best of K by any score is worth, and headroom ``[queries]``.
 
     The headroom is that of the split oracle where the judge is noisy.
@@ -260,8 +260,8 @@ class SharedQueries:
             _pick(new, name, k)[self.new_at] - _pick(old, older, k)[self.old_at]
             for name, older in names.items()
         ]
-        least_new, most_new, _ = (part[self.new_at] for part in _possible(new, k))
-        least_old, most_old, headroom = (part[self.old_at] for part in _possible(old, k))
+        least_new, most_new, _ = (part[self.new_at] for part in _limits(new, k))
+        least_old, most_old, headroom = (part[self.old_at] for part in _limits(old, k))
         has = headroom > rounding(np.abs(old.values.value).max())
         if not (headroom.mean() > 0 and has.any()):
             raise InputError(
@@ -332,7 +332,7 @@ class PairedSums:
     highest: Floats
     """The largest change that any two scores could make ``[C]``."""
     ranged: bool = False
-    """Whether those are of a declared range of values, where a query need not have headroom."""
+    """Whether these ends follow from a declared range of values; a query may have no headroom."""
 
     def ends(self, rng: np.random.Generator, resamples: int, tail: float) -> list[Ends]:
         """Sum of changes over sum of headroom, each end of one-sided error ``tail``.

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from toptail.audit.per_query import ScoreColumn
-from toptail.judging.oracle import Bounds, HeadroomEstimate, Possible, possible_per_query
+from toptail.judging.oracle import Bounds, HeadroomEstimate, SelectionLimits, limits_per_query
 from toptail.judging.values import Judgement, SampledJudgement
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats, Ints, KGrid
@@ -42,29 +42,34 @@ from toptail.stats.resample import Estimate, Sample, cluster_sums
 
 @dataclass(frozen=True, eq=False)
 class WholePools:
-    """The pools of which every candidate has a value; the unseen cluster is made of them."""
+    """Pools whose candidates were all judged; from them the unseen cluster is estimated."""
 
-    possible: Possible
+    limits: SelectionLimits
     """What selection from each pool could do."""
     headroom: Floats
     """oracle(K) - V(1) of each pool ``[pools, n_k]``."""
     cluster: Ints | None
     """The cluster of each pool; None: every pool its own."""
     times: Floats
-    """How many pools of its cluster each stands for ``[pools]``; 1 where all are judged whole."""
+    """Weight of each pool ``[pools]``: pools of its cluster per pool that was judged whole."""
     tiny: float
     """Headroom at or below this is rounding."""
 
     @classmethod
     def of(
-        cls, possible: Possible, headroom: Floats, cluster: Ints | None, whole: Ints, tiny: float
+        cls,
+        limits: SelectionLimits,
+        headroom: Floats,
+        cluster: Ints | None,
+        whole: Ints,
+        tiny: float,
     ) -> WholePools:
         """The pools at the positions ``whole`` of all pools, whose clusters are ``cluster``."""
         if cluster is None:
-            return cls(possible, headroom, None, np.ones(len(headroom)), tiny)
+            return cls(limits, headroom, None, np.ones(len(headroom)), tiny)
         counts = np.bincount(cluster[whole], minlength=int(cluster.max()) + 1)
         times = np.bincount(cluster) / np.maximum(counts, 1)
-        return cls(possible, headroom, cluster[whole], times[cluster[whole]], tiny)
+        return cls(limits, headroom, cluster[whole], times[cluster[whole]], tiny)
 
     def sums(self, per_pool: Floats) -> Floats:
         """Sums over the pools of each cluster ``[clusters, columns]``."""
@@ -80,7 +85,7 @@ class WholePools:
         of_pool = weight[:, 0]
         if self.cluster is not None:
             of_pool = of_pool[np.unique(self.cluster, return_inverse=True)[1]]
-        least, most = self.possible.extremes(of_pool * (times * self.times), grid)
+        least, most = self.limits.extremes(of_pool * (times * self.times), grid)
         return Unseen(least, most, (weight * top).sum(axis=0))
 
     @property
@@ -108,7 +113,6 @@ class Headroom:
     """
 
     grid: KGrid
-    """The K of the audit."""
     oracle: Floats
     """Best possible with K ``[queries, n_k]``; right on average where it is estimated, and NaN
     where it is bounded."""
@@ -167,7 +171,6 @@ class PooledHeadroom(Headroom):
     """The headroom of all queries together, where every candidate has its value."""
 
     whole: WholePools
-    """The pools."""
     unseen: Unseen
     """The unseen cluster: changes of the grid, over the headroom at k_max."""
     unseen_at: Unseen
@@ -243,7 +246,7 @@ class _Sums(NamedTuple):
 
 
 def _ends(found: Shares, tail: float) -> dict[str, Floats]:
-    """Shares with their ends: no more than all of the headroom, and 0 where that is rounding."""
+    """Shares with their ends, at most 1; differences from 0 that are rounding become 0."""
     ends = {"value": found.value, "low": found.low(tail), "high": found.high(tail)}
     ends = {name: np.where(np.abs(x) <= 1e-9, 0.0, x) for name, x in ends.items()}
     # An infinite end is not known, and stays so.
@@ -261,7 +264,7 @@ class QueryHeadroom(PooledHeadroom):
         has = (whole.headroom[:, -1:] > whole.tiny).astype(np.float64)
         own = whole.sums(has)
         unseen = whole.unseen(grid, own, whole.share(has, slice(-1, None))[:, 0])
-        gains = whole.possible.least, whole.possible.most
+        gains = whole.limits.least, whole.limits.most
         at = unseen_cluster([whole.sums(whole.share(end)) for end in gains], own)
         return cls(grid, pooled.oracle, whole, unseen, at)
 
@@ -293,17 +296,17 @@ class EstimatedHeadroom(PooledHeadroom):
     weight: Floats
     """`HeadroomEstimate.weight`."""
     wider: float
-    """How many times as far off predictions are in some query as in any that was judged whole."""
+    """By which factor other queries may exceed those judged whole: see :func:`_wider`."""
 
     def add_to(self, sample: Sample) -> None:
         sample.add_missed("oracle", self.missed, self.weight)
 
     @cached_property
     def _undrawn(self) -> tuple[Floats, Floats, Floats]:
-        """The unseen cluster as one that was drawn to be judged whole, each ``[n_k]``.
+        """What an unseen cluster that is judged whole would add to the estimate, each ``[n_k]``.
 
-        By how much its headroom exceeds the prediction, over the chance to be drawn; one over that
-        chance; and its predicted headroom.
+        Its headroom less the prediction, over the chance to be judged whole; one over that chance;
+        and its predicted headroom.
         """
         whole, full = self.whole, self.weight > 0
         weight = self.weight[full, None]
@@ -335,7 +338,6 @@ class BoundedHeadroom(Headroom):
     """
 
     bounds: Bounds
-    """The ends, by query."""
     unseen: Unseen
     """The unseen cluster, for all changes of the grid."""
 
@@ -394,14 +396,14 @@ def headroom_of(
         )
     random, tiny = next(iter(curves.values()))[:, :1], 1e-12 * judged.largest
     if not isinstance(judged, SampledJudgement):
-        possible = possible_per_query(pools, judged, grid)
+        limits = limits_per_query(pools, judged, grid)
         every = np.arange(pools.queries)
-        whole = WholePools.of(possible, possible.oracle - random, cluster, every, tiny)
+        whole = WholePools.of(limits, limits.oracle - random, cluster, every, tiny)
         unseen, at = _unseen(whole, grid, pools.sizes, value_range)
-        return PooledHeadroom(grid, possible.oracle, whole, unseen, at)
+        return PooledHeadroom(grid, limits.oracle, whole, unseen, at)
     found = HeadroomEstimate.of(pools, judged, grid)
     full = np.flatnonzero(found.weight > 0)
-    whole = WholePools.of(found.possible, found.headroom, cluster, full, tiny)
+    whole = WholePools.of(found.limits, found.headroom, cluster, full, tiny)
     wider = _wider(pools, judged.error, full)
     unseen, at = _unseen(whole, grid, pools.sizes, value_range, wider)
     oracle = random + found.expected
@@ -409,7 +411,7 @@ def headroom_of(
 
 
 def _wider(pools: ScoredPools, error: Floats, full: Ints) -> float:
-    """How many times as far off predictions are in some query as in any that was judged whole."""
+    """Largest prediction error of all queries over that of the queries judged whole, at least 1."""
     furthest = np.fmax.reduceat(error, pools.offsets[:-1])
     most = furthest[full].max()
     return max(1.0, float(np.nanmax(furthest) / most)) if most > 0 else 1.0
@@ -429,7 +431,7 @@ def _unseen(
 ) -> tuple[Unseen, Unseen]:
     """The unseen cluster for changes of the grid, and for changes from 1 to each shown K.
 
-    It is ``wider`` than the pools judged whole where labels of other queries show that those are.
+    It is made of the pools judged whole, ``wider`` times as large (see :func:`_wider`).
     """
     top = _top(whole)
     if value_range is not None:
@@ -438,7 +440,7 @@ def _unseen(
         at = slice(len(grid.steps), None)
         return unseen, Unseen(unseen.least[at], unseen.most[at], unseen.headroom)
     unseen = whole.unseen(grid, top[:, -1:], np.ones(len(whole.headroom)))
-    ends = [whole.sums(end) for end in (whole.possible.least, whole.possible.most)]
+    ends = [whole.sums(end) for end in (whole.limits.least, whole.limits.most)]
     both = unseen, unseen_cluster(ends, top)
     first, second = (Unseen(u.least * wider, u.most * wider, u.headroom * wider) for u in both)
     return first, second

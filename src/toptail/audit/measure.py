@@ -144,7 +144,7 @@ def measure(
 
 
 def _prefix(name: str, members: Mapping[int | None, str]) -> str:
-    """Begins the sample's names for a scorer: its only column, or the mean of its seeds."""
+    """The prefix of a scorer's columns in the sample: of its only seed, or of the seeds' mean."""
     return f"{name}/" if None in members else f"{name}//"
 
 

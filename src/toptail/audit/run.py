@@ -59,7 +59,7 @@ def pools_content(
     alone = None if judged.cheap is None else pools_content(judged.cheap, settings)
     chosen = population(judged, settings)
     pools, values = chosen.judged.pools, chosen.judged.values
-    grid = values.k_grid(KGrid.fine(chosen.k_max, _more(pools, settings, chosen.k_max)))
+    grid = values.k_grid(KGrid.fine(chosen.k_max, _extra_k(pools, settings, chosen.k_max)))
     rng = np.random.default_rng(settings.seed)
     found = measure(pools, values, grid, settings, rng, tick)
     left_out = {"single": chosen.single, "small": chosen.small, "no_headroom": 0}
@@ -118,7 +118,7 @@ def _cheap_judge(alone: dict[str, Any], scorers: dict[str, Any]) -> dict[str, An
     return {"name": alone["value"], "scorers": beside}
 
 
-def _more(pools: ScoredPools, settings: Settings, k_max: int) -> list[int]:
+def _extra_k(pools: ScoredPools, settings: Settings, k_max: int) -> list[int]:
     more = sorted(int(count) for count in settings.k or ())
     if more and more[-1] > k_max:
         at = int(np.flatnonzero(pools.sizes < more[-1])[0])
@@ -339,7 +339,7 @@ def shared_length(pools: ScoredPools, judged: Judgement, level: float) -> list[s
 
 
 def _followed(pools: ScoredPools, length: Floats, columns: list[Floats], level: float) -> float:
-    """The mean tau_b of columns with length within queries; 0 where that is small or unclear."""
+    """Mean tau_b between length and the columns within queries; 0 unless clearly not small."""
     tau = np.zeros(pools.queries)
     for block in pools.blocks(BLOCK):
         of_block = block.take(length)

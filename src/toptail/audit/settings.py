@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from toptail.judging.values import Judgement
 
 _SMALLEST: Final = 2.0**-400
-"""Squares of differences between smaller values are not numbers any more."""
+"""Differences of smaller values would be 0 when squared."""
 _LARGEST: Final = 1e100
-"""Sums of larger values may not be numbers."""
+"""Sums of larger values could overflow."""
 
 Unit = Literal["pooled", "query"]
 UNITS: tuple[Unit, ...] = get_args(Unit)

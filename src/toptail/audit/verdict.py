@@ -19,7 +19,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 CheckStatus = Literal["pass", "fail", "undecided"]
 
 NEAREST: Final = 5
-"""Of every verdict, so many steps with the lowest lower ends are stored."""
+"""How many steps are stored with a verdict: those with the lowest lower ends."""
 LEAST_CLUSTERS: Final = 40
 """With fewer, rare harm is too rarely in the sample to be ruled out by candidates seen."""
 
@@ -113,13 +113,10 @@ class Scope:
     """The K, unit, thresholds and queries that a verdict speaks of."""
 
     grid: KGrid
-    """The K that decide it."""
     unit: Unit
     """Whose headroom its numbers are shares of."""
     rule: Rule
-    """Its thresholds."""
     queries: int
-    """How many queries there are."""
     scale: float
     """Size of the values, for telling rounding from variation."""
     ranged: bool
@@ -206,7 +203,7 @@ def status_of(steps: Steps, rule: Rule, enough: bool) -> Status:
 
 
 def _safe_up_to(steps: Steps, status: Status, rule: Rule, enough: bool) -> int | None:
-    """k_max where that is safe; else upward in the same unit, up to the first K that is not."""
+    """The largest K up to which all steps are fine and each K gains; None where there is none."""
     if status == "safe":
         return steps.k[-1][1]
     fine = (steps.low > -rule.rho) & ~(steps.high < -rule.delta)

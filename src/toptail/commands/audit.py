@@ -172,7 +172,7 @@ class Audit(RayFlag, JudgedFlags):
 
 
 def _failed(result: AuditResult, fail_on: set[str]) -> list[str]:
-    """Why the check fails, scorer by scorer; what cannot be decided at all is no pass."""
+    """Reasons why ``--fail-on`` fails, by scorer; what cannot be decided at all fails, too."""
     failed = []
     if fail_on & set(STATUSES):
         for name, verdict in result.verdicts.items():
@@ -186,7 +186,7 @@ def _failed(result: AuditResult, fail_on: set[str]) -> list[str]:
                 if name in scorers and (found := scorers[name].verdict).status in fail_on
             ]
     if result.baseline is not None and fail_on & set(COMPARISON_STATUSES):
-        for name, standing in result.baseline.scorers.items():
-            if standing.low is None or standing.status in fail_on:
-                failed.append(f"{name}, compared: {standing.status}. {standing.reason}")
+        for name, comparison in result.baseline.scorers.items():
+            if comparison.low is None or comparison.status in fail_on:
+                failed.append(f"{name}, compared: {comparison.status}. {comparison.reason}")
     return failed

@@ -27,9 +27,9 @@ from typing import (
 
 import tyro
 
+from toptail.api import HowJudged
 from toptail.commands.terminal import progress_bar, say
 from toptail.errors import InputError, how_to_install
-from toptail.judging.how_judged import HowJudged
 
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
@@ -53,7 +53,7 @@ Tables: TypeAlias = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.a
 Statuses: TypeAlias = Annotated[Words, DECIDE, tyro.conf.arg(metavar="STATUS,...")]
 
 ONE_WORD: Final = tyro.constructors.ConstructorRegistry()
-"""How flags that take one word are read: what is no number is refused in plain words."""
+"""Parsers of flags with one value; their errors say what was expected."""
 
 _EXAMPLES: Final[Mapping[Any, str]] = {
     float: "a number such as 0.1",
@@ -144,7 +144,7 @@ _COMMA: Final = re.compile(r",(?![^\[]*\])")
 
 
 def parts(words: Sequence[str]) -> tuple[str, ...]:
-    """What stands between commas, in one word or several; ``raw[hidden=64,depth=2]`` is one."""
+    """Split words at commas, except inside brackets: ``raw[hidden=64,depth=2]`` is one part."""
     found = [part.strip() for word in words for part in _COMMA.split(word)]
     return tuple(part for part in found if part)
 
@@ -155,10 +155,10 @@ def names(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def statuses(words: Sequence[str], known: Collection[str]) -> set[str]:
-    """What ``--fail-on`` asks for: nothing where it is not given, else statuses.
+    """The statuses of ``--fail-on``; an unknown or empty one raises an :class:`InputError`.
 
-    A comma may stand at the end. An empty word is refused: it may be a variable that was not set,
-    and a check of nothing would always pass.
+    A comma may stand at the end. An empty word may be a shell variable that was not set, and
+    would let every result pass.
     """
     wanted = {*parts(words), *("" for word in words if not parts([word]))}
     unknown = sorted(wanted - set(known))
@@ -185,7 +185,7 @@ def numbers(flag: str, words: Sequence[str], kind: Callable[[str], Number]) -> t
 
 
 def filled(group: type[Group], flags: object, **more: Any) -> Group:
-    """A group of arguments, from the flags of the same names that were given."""
+    """A dataclass of arguments, filled from the flags of the same names that were given."""
     names = {field.name for field in fields(group)}  # type: ignore[arg-type]
     found = {name: getattr(flags, name) for name in names if hasattr(flags, name)} | more
     return group(**{name: x for name, x in found.items() if x is not None and x != ()})

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from toptail.api import TableColumns, plan
+from toptail.api import HowJudged, TableColumns, plan
 from toptail.commands.flags import (
     DECIDE,
     OUTPUT,
@@ -21,7 +21,6 @@ from toptail.commands.flags import (
     source,
 )
 from toptail.commands.terminal import say
-from toptail.judging.how_judged import HowJudged
 
 
 @dataclass(frozen=True, kw_only=True)

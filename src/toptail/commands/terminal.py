@@ -6,10 +6,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from toptail.errors import printable
-from toptail.progress import Tick
 
 if TYPE_CHECKING:
     from toptail.report.table import Table
@@ -30,19 +29,19 @@ def print_table(table: Table) -> None:
 
 
 def say(text: object) -> None:
-    """Print lines, without what would steer a terminal."""
+    """Print lines with control characters escaped."""
     print(*map(printable, str(text).split("\n")), sep="\n")
 
 
 def plain(text: object) -> str:
-    """A text that a table shows as it is: no controls of terminals, no marks for colours."""
+    """A text with control characters and rich's markup escaped."""
     from rich.markup import escape
 
     return escape(printable(str(text or "")))
 
 
 def simple_grid() -> Any:
-    """An empty table with no more lines than one below its bold head."""
+    """An empty table with a bold heading and one line below it."""
     from rich import box
     from rich.table import Table as Grid
 
@@ -58,7 +57,7 @@ def table_with(*headers: str) -> Any:
 
 
 def show(what: Any, width: int = 140) -> None:
-    """Print a table or a line; ``width`` columns are for a pipe, which has none of its own."""
+    """Print a table or a line; ``width`` is used where the output is not a terminal."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -74,24 +73,14 @@ SECONDS: Final = 5.0
 """Time between two plain lines, at least; a command that is done sooner prints none."""
 
 
-class Lines:
-    """Plain lines on stderr, one in a few seconds: for logs, pipes and whoever waits there."""
+class ProgressTick(Protocol):
+    """A :data:`toptail.progress.Tick` that can be told to show something at once."""
 
-    def __init__(self) -> None:
-        self._last = time.monotonic()
-
-    def due(self) -> bool:
-        """Whether a few seconds have passed since the last line."""
-        return time.monotonic() - self._last >= SECONDS
-
-    def write(self, line: str) -> None:
-        self._last = time.monotonic()
-        sys.stderr.write(f"{printable(line)}\n")
-        sys.stderr.flush()
+    def __call__(self, stage: str, share: float, *, now: bool = False) -> None: ...
 
 
 @contextmanager
-def progress_bar(*, lines: bool = True) -> Iterator[Tick]:
+def progress_bar(*, lines: bool = True) -> Iterator[ProgressTick]:
     """One bar for all stages of a command, each of which starts it again.
 
     Elsewhere than on a terminal, a plain line every few seconds, unless the command writes its own.
@@ -100,19 +89,22 @@ def progress_bar(*, lines: bool = True) -> Iterator[Tick]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
     from rich.progress import TimeElapsedColumn as Elapsed
     from rich.progress import TimeRemainingColumn as Left
+    from rich.table import Column
 
     console = Console(stderr=True)
     hidden = not console.is_terminal
     if lines and hidden:
         yield _plain_lines()
         return
-    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), Elapsed(), Left()
+    text = TextColumn("{task.description}", markup=False, table_column=Column(overflow="fold"))
+    columns = text, BarColumn(20), TaskProgressColumn(), Elapsed(), Left()
     with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task("starting", total=1.0)
         shown = 0.0
 
-        def tick(stage: str, share: float) -> None:
+        def tick(stage: str, share: float, *, now: bool = False) -> None:
             nonlocal shown
+            del now
             if share < shown:  # another stage, which takes its own time
                 bar.reset(task)
             shown = share
@@ -121,12 +113,16 @@ def progress_bar(*, lines: bool = True) -> Iterator[Tick]:
         yield tick
 
 
-def _plain_lines() -> Tick:
-    """Progress as lines: the stage, its share and the time since the command began."""
-    lines, began = Lines(), time.monotonic()
+def _plain_lines() -> ProgressTick:
+    """Progress as lines on stderr: the stage, its share and the time since the command began."""
+    last = began = time.monotonic()
 
-    def tick(stage: str, share: float) -> None:
-        if lines.due():
-            lines.write(f"{stage}: {share:.0%} · {time.monotonic() - began:,.0f} s")
+    def tick(stage: str, share: float, *, now: bool = False) -> None:
+        nonlocal last
+        if now or time.monotonic() - last >= SECONDS:
+            last = time.monotonic()
+            line = printable(f"{stage}: {share:.0%} · {last - began:,.0f} s")
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
 
     return tick

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import tyro
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress import BarColumn, Progress, Task, TaskID, TextColumn, TimeRemainingColumn
 
 from toptail.commands.flags import (
     DECIDE,
@@ -25,7 +24,7 @@ from toptail.commands.flags import (
     names,
     numbers,
 )
-from toptail.commands.terminal import Lines
+from toptail.commands.terminal import progress_bar
 from toptail.errors import InputError, check_whole, option
 from toptail.lab.critics.registry import CRITICS, MAIN, entry
 from toptail.lab.training.config import OPTIONS, RunOptions, require_seeds
@@ -102,8 +101,9 @@ class Train(JobFlags):
         from toptail.lab.tasks.files import load
         from toptail.lab.training.config import keep_compiled
         from toptail.lab.training.data import TaskData
-        from toptail.lab.training.reports import require_trackers, tracking
+        from toptail.lab.training.reports import tracking
         from toptail.lab.training.session import train_runs
+        from toptail.report.trackers import require_trackers
 
         trackers = names(self.log)
         require_trackers(trackers)
@@ -137,7 +137,7 @@ class Train(JobFlags):
         trainings = [TrainingJob(config, seeds, self.out) for config in self.chosen()]
         embedding = self._embedding()
         prepare = None if embedding is None else embedding.beside
-        return [training.piece(self.task, every, line, prepare) for training in trainings]
+        return [training.job(self.task, every, line, prepare) for training in trainings]
 
     def _seeds(self) -> tuple[int, ...]:
         seeds = numbers("--seeds", self.seeds or ("42,43,44",), int)
@@ -185,7 +185,7 @@ class Train(JobFlags):
         return embedding.widths(load(self.task))
 
     def _behaviour_model(self, task: str, *, alone: bool) -> LearnerConfig:
-        """The behaviour model's configuration; among critics it takes their layers alone."""
+        """The behaviour model's configuration; beside critics it takes only ``hidden`` of --set."""
         from toptail.lab.proposals.diffusion import DiffusionRun
 
         options = RunOptions.written(self.steps, self.set)
@@ -217,8 +217,6 @@ def _finish(runs: Sequence[Run]) -> int:
     return 0 if all(state_of(run)[0] == "finished" for run in runs) else 1
 
 
-# Progress: a bar on a terminal, a line every few seconds elsewhere.
-
 SHOWN = {
     "loss": "loss",
     "logit_gap": "gap",
@@ -229,44 +227,35 @@ SHOWN = {
 }
 """Scalars of the progress bar, and their names there."""
 
-SPEED_SECONDS = 600.0
-"""Seconds that the speed is averaged over: a chunk of steps may take a minute."""
+
+@contextmanager
+def progress() -> Iterator[Watch]:
+    """The progress of a training: steps, speed, time left, and the newest numbers.
+
+    Elsewhere than on a terminal, a line when a batch begins, at every checkpoint, and every few
+    seconds.
+    """
+    began: dict[tuple[str, tuple[int, ...]], tuple[float, int]] = {}
+    with progress_bar() as tick:
+
+        def watch(at: BatchProgress) -> None:
+            now = time.monotonic()
+            start, first = began.setdefault((at.critic, at.seeds), (now, at.step))
+            speed = (at.step - first) / (now - start) if at.step > first else None
+            parts = (f"{at.critic} {at.step:,}/{at.steps:,} steps", pace(at, speed), newest(at))
+            line = " · ".join(part for part in parts if part)
+            tick(line, at.step / at.steps, now=at.stage == "compiling" or at.stored)
+
+        yield watch
 
 
-class BatchBars:
-    """One progress bar per batch of runs."""
-
-    def __init__(self) -> None:
-        self.left = TimeRemainingColumn()
-        self.bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=16),
-            TextColumn("{task.completed:,.0f}/{task.total:,.0f}", justify="right"),
-            TextColumn("{task.fields[pace]}"),
-            self.left,
-            speed_estimate_period=SPEED_SECONDS,
-        )
-        self._ids: dict[tuple[str, tuple[int, ...]], TaskID] = {}
-
-    def update(self, at: BatchProgress) -> Task:
-        key = at.critic, at.seeds
-        if key not in self._ids:
-            self._ids[key] = self.bars.add_task(
-                at.critic, total=at.steps, completed=at.step, pace=""
-            )
-        self.bars.update(self._ids[key], completed=at.step)
-        (task,) = (task for task in self.bars.tasks if task.id == self._ids[key])
-        seeds = f"{len(at.seeds)} seed{'s' * (len(at.seeds) > 1)}"
-        speed = task.speed or 0.0
-        pace = f"{speed:,.{1 if speed < 10 else 0}f} steps/s × {seeds}"
-        self.bars.update(task.id, pace=f"{at.stage} …" if task.speed is None else pace)
-        return task
-
-    def line(self, at: BatchProgress) -> str:
-        task = self.update(at)
-        pace = f"{task.fields['pace']}, {self.left.render(task)} left"
-        parts = (f"{at.critic} {at.step:,}/{at.steps:,} steps", pace, newest(at))
-        return " · ".join(part for part in parts if part)
+def pace(at: BatchProgress, speed: float | None) -> str:
+    """Steps per second and the time left; the stage while they are not known."""
+    if not speed:
+        return f"{at.stage} …"
+    seeds = f"{len(at.seeds)} seed{'s' * (len(at.seeds) > 1)}"
+    left = timedelta(seconds=round((at.steps - at.step) / speed))
+    return f"{speed:,.{1 if speed < 10 else 0}f} steps/s × {seeds}, {left} left"
 
 
 def newest(at: BatchProgress) -> str:
@@ -278,29 +267,3 @@ def newest(at: BatchProgress) -> str:
         if values:
             parts.append(f"{label} {sum(finite) / len(finite):.3g}" if finite else f"{label} –")
     return " · ".join(parts)
-
-
-@contextmanager
-def progress() -> Iterator[Watch]:
-    """A bar per batch and the newest numbers on a terminal.
-
-    Elsewhere a line when a batch begins, at every checkpoint, and every few seconds.
-    """
-    console, bars = Console(stderr=True), BatchBars()
-    if not console.is_terminal:
-        lines = Lines()
-
-        def write(at: BatchProgress) -> None:
-            bars.update(at)
-            if at.stage == "compiling" or at.stored or lines.due():
-                lines.write(bars.line(at))
-
-        yield write
-        return
-    with Live(Group(bars.bars), console=console, refresh_per_second=4) as live:
-
-        def show(at: BatchProgress) -> None:
-            bars.update(at)
-            live.update(Group(bars.bars, newest(at)))
-
-        yield show

@@ -31,7 +31,6 @@ class PartFile:
     """One file of the table."""
 
     path: str
-    """Its path in the file system."""
     first: int
     """The index of its first row in the table."""
     groups: tuple[int, ...]
@@ -53,7 +52,6 @@ class PartitionedTable:
     system: pyarrow.fs.FileSystem
     """The file system that holds the files."""
     files: tuple[PartFile, ...]
-    """The files."""
     schema: pa.Schema
     """Columns of all files, including those from folder names."""
     sha256: str

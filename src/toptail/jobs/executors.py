@@ -34,9 +34,7 @@ class Done:
     """Where a job ran, and how long it took."""
 
     node: str
-    """The machine."""
     seconds: float
-    """Wall time."""
 
 
 class ThisProcess:

@@ -24,13 +24,10 @@ class Resources:
     """What a job uses while it runs."""
 
     cpus: float = 1.0
-    """Cores."""
     gpus: float = 0.0
-    """Accelerators."""
 
 
 ONE_CORE: Final = Resources()
-"""What most jobs use."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,6 @@ class Job:
     needs: Sequence[str] = ()
     """Ids of the jobs that must be done before."""
     resources: Resources = ONE_CORE
-    """The cores and accelerators that it uses."""
     last: bool = False
     """Whether it puts together what the others left; the process of the command runs it itself."""
 
@@ -68,7 +64,6 @@ class Job:
         return self.home / ".jobs" / f"{self.id}.lock"
 
     def is_done(self) -> bool:
-        """Whether there is nothing to do."""
         if self.done is not None:
             return self.done()
         marker = self.lock.with_suffix(".done")

@@ -6,15 +6,35 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from typing import Final
+from contextlib import contextmanager, nullcontext
+from typing import Final, TypeVar
 
 from toptail.errors import NotDoneError
 
+Item = TypeVar("Item")
+Done = TypeVar("Done")
+
 _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def worker_map(
+    work: Callable[[Item], Done], items: Sequence[Item], workers: int, *, one_thread: bool = False
+) -> Generator[Done, None, None]:
+    """``map`` over worker processes, in order; in this process where one is enough.
+
+    With ``one_thread`` each process uses one thread for matrix products.
+    """
+    if workers < 2 or len(items) < 2:
+        yield from map(work, items)
+        return
+    threads = _one_thread_each() if one_thread else nullcontext()
+    with threads, worker_pool(min(workers, len(items))) as pool:
+        with _deaf_to_interrupts():
+            results = pool.map(work, items)
+        yield from results
 
 
 @contextmanager
@@ -42,7 +62,7 @@ def worker_pool(size: int) -> Iterator[ProcessPoolExecutor]:
 
 
 @contextmanager
-def deaf_to_interrupts() -> Iterator[None]:
+def _deaf_to_interrupts() -> Iterator[None]:
     """Block Ctrl-C in the processes that start inside the block.
 
     A terminal sends it to all processes, and each would print a traceback.
@@ -58,7 +78,7 @@ def deaf_to_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def one_thread_each() -> Iterator[None]:
+def _one_thread_each() -> Iterator[None]:
     """Processes that start inside the block use one thread each for matrix products."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))

@@ -12,27 +12,27 @@ import pyarrow as pa
 
 from toptail.errors import InputError
 from toptail.io.tables import plain
-from toptail.judging.how_judged import HowJudged
 from toptail.judging.plan import candidate_labels, table_of
 from toptail.pools.columns import DESIGN, first_row, numbers
 from toptail.pools.scored import ScoredPools
 from toptail.stats.best_of_k import Floats, Ints
 
 
-def joined(pools: ScoredPools, how: HowJudged, values: str | None) -> tuple[ScoredPools, str]:
+def joined(
+    pools: ScoredPools, values: str | None, *, plan: Any, answers: Any, pairs: Any
+) -> tuple[ScoredPools, str]:
     """The pools with values from a plan or from pairs, and the value column to judge by."""
 
     def name(data: Any, default: str) -> str:
         return str(data) if isinstance(data, (str, PathLike)) else default
 
-    if how.plan is None:
-        pairs = table_of(how.pairs, "pairs")
-        return with_preferences(pools, pairs, name(how.pairs, "pairs")), PREFERENCE
-    plan, value = table_of(how.plan), values or "value"
-    answers = plan if how.answers is None else table_of(how.answers, "answers")
-    source = how.plan if how.answers is None else how.answers
-    where = name(how.plan, "plan"), name(source, "answers")
-    return answered(pools, plan, answers, value, where=where), value
+    if plan is None:
+        judged = table_of(pairs, "pairs")
+        return with_preferences(pools, judged, name(pairs, "pairs")), PREFERENCE
+    asked, value = table_of(plan), values or "value"
+    given = asked if answers is None else table_of(answers, "answers")
+    where = name(plan, "plan"), name(plan if answers is None else answers, "answers")
+    return answered(pools, asked, given, value, where=where), value
 
 
 def answered(

@@ -1,7 +1,7 @@
 """The headroom that judged values allow: known, estimated from some queries, or bounded.
 
 The oracle(K) of a pool is the expected value of the best of K of its candidates, and the headroom
-is oracle(K) - V(1). :class:`Possible` has it where every candidate was judged,
+is oracle(K) - V(1). :class:`SelectionLimits` has it where every candidate was judged,
 :class:`HeadroomEstimate` from the queries that a design judged whole, and :class:`Bounds` where
 there are too few of those or unjudged values may be anything.
 """
@@ -40,7 +40,7 @@ _FITTED: Final = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Possible:
+class SelectionLimits:
     """What selection from a query's pool could do, whatever the score."""
 
     oracle: Floats
@@ -60,12 +60,12 @@ class Possible:
         return ends[0], ends[1]
 
 
-def possible_per_query(pools: ScoredPools, judged: Judgement, grid: KGrid) -> Possible:
-    """What is possible in each query's pool, block by block on all cores."""
+def limits_per_query(pools: ScoredPools, judged: Judgement, grid: KGrid) -> SelectionLimits:
+    """What selection can do in each query's pool, block by block on all cores."""
     oracle, least, most = np.empty((3, pools.queries, len(grid.shown)))
 
-    def possible(at: slice) -> Floats:
-        return _possible(offsets_at(pools, at), judged.at(pools, at), grid.shown)
+    def limits(at: slice) -> Floats:
+        return _limits(offsets_at(pools, at), judged.at(pools, at), grid.shown)
 
     def profile(weight: Floats) -> dict[int, Floats]:
         def part(at: slice) -> dict[int, Floats]:
@@ -77,12 +77,12 @@ def possible_per_query(pools: ScoredPools, judged: Judgement, grid: KGrid) -> Po
                 found[size] = found.get(size, 0.0) + ordered
         return found
 
-    for at, part in pools.over(possible):
+    for at, part in pools.over(limits):
         oracle[at], least[at], most[at] = part
-    return Possible(oracle, least, most, profile)
+    return SelectionLimits(oracle, least, most, profile)
 
 
-def _possible(offsets: Ints, judged: Judgement, k: tuple[int, ...]) -> Floats:
+def _limits(offsets: Ints, judged: Judgement, k: tuple[int, ...]) -> Floats:
     """Oracle, least and most of each pool of a segment ``[3, queries, n_k]``."""
     out = np.empty((3, offsets.size - 1, len(k)))
 
@@ -130,7 +130,7 @@ def _extremes(n: int, k: tuple[int, ...]) -> tuple[Floats, Floats]:
 class HeadroomEstimate:
     """The headroom as the queries that a design judged whole show it."""
 
-    possible: Possible
+    limits: SelectionLimits
     """What selection from each of their pools could do."""
     headroom: Floats
     """Their headroom ``[queries judged whole, n_k]``."""
@@ -149,15 +149,15 @@ class HeadroomEstimate:
         full = ~np.isnan(chance)
         whole = pools.select(full)
         exact = Judgement(judged.observed[np.repeat(full, pools.sizes)])
-        possible = possible_per_query(whole, exact, grid)
-        headroom = possible.oracle - _means(whole, exact.value)
+        limits = limits_per_query(whole, exact, grid)
+        headroom = limits.oracle - _means(whole, exact.value)
         predicted = _predicted(pools, judged, headroom, chance, grid)
         weight = np.where(full, 1.0 / np.where(full, chance, 1.0), 0.0)
         missed = np.zeros(predicted.shape)
         missed[full] = headroom - predicted[full]
         mean = np.einsum("q,qk->k", weight, missed) / weight.sum()
         missed = weight[:, None] * (missed - mean)
-        return cls(possible, headroom, predicted + mean + missed, missed, weight)
+        return cls(limits, headroom, predicted + mean + missed, missed, weight)
 
 
 def _means(pools: ScoredPools, value: Floats) -> Floats:
@@ -180,7 +180,7 @@ def _predicted(
     if judged.likely is not None and len(headroom) >= _FITTED:
         by = judged.likely
     if by is not None:
-        likely = possible_per_query(pools, Judgement(by), grid).oracle - _means(pools, by)
+        likely = limits_per_query(pools, Judgement(by), grid).oracle - _means(pools, by)
         features = [column[:, None] for column in likely.T]
     result = [
         cross_fitted(column, chance, x, fold) for column, x in zip(known.T, features, strict=True)

@@ -346,7 +346,6 @@ class MissingScores(NamedTuple):
     left_out: frozenset[str] = frozenset()
     """Columns that are not read, because they are incomplete and were not asked for."""
     drop: NDArray[np.bool_] | None = None
-    """Rows to leave out."""
     notes: tuple[str, ...] = ()
     """What was done, with counts."""
 

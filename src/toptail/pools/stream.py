@@ -79,11 +79,9 @@ class TableLayout:
     """A partitioned table and the roles of its columns."""
 
     table: PartitionedTable
-    """The files."""
     names: Mapping[str, str]
     """New name of a column -> its name in the files."""
     roles: Roles
-    """Scores and values."""
     own: TableNames
     """Role -> the table's name of its column."""
     lists: bool

@@ -58,7 +58,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#$@])")
 
 
 def as_markdown(text: object) -> str:
-    """Make text mean itself in Markdown, on one line; what is empty stays so."""
+    """Text on one line with Markdown's special characters escaped."""
     return _SPECIAL.sub(r"\\\1", one_line(text).replace("&", "&amp;")) if text != "" else ""
 
 

@@ -123,7 +123,7 @@ def _pools_html(page: Page, audit: Audit, tables: Mapping[str, Table]) -> str:
                 "Best-of-K draws K candidates for a query and keeps the one with the top score. "
                 "Does that help, up to which K, and how much of what was possible does it get?"
             ],
-            answers=_only(audit),
+            answers=_single_verdict(audit),
             values=change_sentence(audit),
             says_safe=True,
             exceptions=exception_sentences(audit),
@@ -147,8 +147,8 @@ def _pools_html(page: Page, audit: Audit, tables: Mapping[str, Table]) -> str:
     )
 
 
-def _only(audit: Audit) -> list[tuple[str, str]]:
-    """The verdict on a scorer that is alone; those of several are counted."""
+def _single_verdict(audit: Audit) -> list[tuple[str, str]]:
+    """The verdict of the only scorer, for the top of the page; empty where there are several."""
     verdicts = [scorer["verdict"] for scorer in audit["scorers"].values()]
     if len(verdicts) > 1:
         return []

@@ -77,7 +77,6 @@ class Chart:
     title: str
     caption: str = ""
     plain: bool = False
-    """Without legend and tooltips."""
     low: bool = False
     """The legend stands below the plot."""
 
@@ -88,9 +87,7 @@ class Listing:
 
     kind: ClassVar = "rows"
     rows: Sequence[tuple[str, str]]
-    """Name and text."""
     name: str = ""
-    """Anchor."""
     title: str = ""
     lead: str = ""
 
@@ -101,7 +98,6 @@ class Links:
 
     kind: ClassVar = "links"
     rows: Sequence[tuple[str, str]]
-    """Address and text."""
 
 
 Item: TypeAlias = Sheet | Picture | Chart | Listing | Links

@@ -374,7 +374,10 @@ class Selector(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class RankSelector(Selector):
-    """A selector by places in an order of the candidates, exact for every K; as such, the best."""
+    """Selects by rank in an order of the candidates, which is exact for every K.
+
+    This class itself takes the best of K; subclasses override :meth:`by_rank`.
+    """
 
     exact: ClassVar[bool] = True
     score: ScoreRule
@@ -393,7 +396,6 @@ class RankSelector(Selector):
         return (self.score,)
 
     def at(self, pool: Pool, k: int, rng: np.random.Generator) -> Floats:
-        """Weights ``[m, n]``, exact."""
         del rng
         orders = self.orders(pool)
         weights = rank_weights(self, pool.shape[1], k)

@@ -1,4 +1,4 @@
-"""The kinds of selectors: stored ones read again, and words such as ``trim:0.1`` made selectors."""
+"""The kinds of selectors: stored ones read again, and words such as ``trim:0.1`` as selectors."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Catalog:
 
     @cached_property
     def scorers(self) -> list[ScoreRule]:
-        """Each scorer; of one with several seeds any decides with the same chance."""
+        """One rule per scorer; where it has several seeds, one drawn at random decides."""
         scorers = self.data.pools.scorers.items()
         return [ScoreRule(name, tuple(members.values())) for name, members in scorers]
 
@@ -318,7 +318,7 @@ def _top(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selecto
 
 
 def _ensemble(how: How) -> Maker:
-    def made(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:
+    def make(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:
         _need_several(catalog, word)
         penalties: Sequence[float] = (0.0,)
         if how == "pessimistic":
@@ -332,7 +332,7 @@ def _ensemble(how: How) -> Maker:
                     score = catalog.joined(rule, how, scale, penalty)
                     yield _best_of(score)(score=score)
 
-    return made
+    return make
 
 
 def _rrf(catalog: Catalog, word: str, parameters: list[str]) -> Iterator[Selector]:

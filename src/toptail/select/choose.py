@@ -10,7 +10,7 @@ import numpy as np
 
 from toptail.errors import InputError, option
 from toptail.io.json_files import jsonable
-from toptail.judging.oracle import HeadroomEstimate, possible_per_query
+from toptail.judging.oracle import HeadroomEstimate, limits_per_query
 from toptail.judging.values import SampledJudgement
 from toptail.pools.columns import codes
 from toptail.progress import Tick, no_tick
@@ -128,7 +128,7 @@ def _headroom(data: ChoiceData, k_max: int) -> Floats:
         return np.full(pools.queries, np.nan)
     if isinstance(judged, SampledJudgement):
         return HeadroomEstimate.of(pools, judged, grid).expected[:, -1]
-    best = possible_per_query(pools, judged, grid).oracle[:, -1]
+    best = limits_per_query(pools, judged, grid).oracle[:, -1]
     return np.asarray(best - np.add.reduceat(judged.value, pools.offsets[:-1]) / pools.sizes)
 
 
@@ -269,9 +269,7 @@ class _Intervals:
 
     choices: ResampledChoices
     low: float
-    """The lowest that a mean value less cost can be."""
     high: float
-    """The highest."""
 
     def value(self, rule: str, *, corrected: bool = True) -> dict[str, float]:
         entry = self.choices.lead(rule, NOTHING, corrected=corrected)

@@ -163,9 +163,7 @@ class ResampledChoices:
     among: tuple[int, ...]
     """Every selector that some rule may choose."""
     clusters: int
-    """The number of clusters."""
     level: float
-    """Confidence of intervals."""
     _criticals: dict[str, float] = field(default_factory=dict)
 
     @classmethod

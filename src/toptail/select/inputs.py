@@ -72,7 +72,6 @@ class ChoiceData(SelectorInputs):
     judged: Judgement
     """The value of each candidate."""
     value: str
-    """The name of the value."""
     k_max: int
     """The largest K that every pool allows."""
     warnings: list[str]

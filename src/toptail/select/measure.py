@@ -190,7 +190,7 @@ def _add_draws(
     keep[chosen] = True
     place = np.cumsum(keep) - 1
     blocks = list(_sampled(inputs.pools, keep))
-    soft, others = _apart(selectors)
+    soft, others = _draw_groups(selectors)
 
     def measure(work: tuple[Block, np.random.Generator]) -> None:
         block, stream = work
@@ -216,8 +216,13 @@ def _add_draws(
             tick("drawn subsets", done / len(blocks))
 
 
-def _apart(selectors: Sequence[SetSelector]) -> tuple[list[list[int]], dict[int, list[int]]]:
-    """Places of soft selectors by score and temperature, which share noise; of others by K."""
+def _draw_groups(
+    selectors: Sequence[SetSelector],
+) -> tuple[list[list[int]], dict[int, list[int]]]:
+    """Positions of selectors that share draws.
+
+    Soft selectors with one score and temperature share their noise, others with one K their subset.
+    """
     soft: dict[tuple[Any, ...], list[int]] = {}
     others: dict[int, list[int]] = {}
     for at, each in enumerate(selectors):

@@ -275,10 +275,13 @@ class BoundedShares:
 
 @dataclass(frozen=True, eq=False)
 class WidenedShares(Shares):
-    """Shares whose headroom is from a sample of queries, which may have missed a large one."""
+    """Shares of a headroom that was estimated from some queries: those with most may be missing.
+
+    Each end is the wider one of two estimates.
+    """
 
     missed: Shares
-    """The same shares, where the headroom counts a query that was not drawn."""
+    """The same shares with the headroom of a query that was not drawn."""
 
     def low(self, tail: float) -> Floats:
         return np.minimum(super().low(tail), self.missed.low(tail))
@@ -293,13 +296,17 @@ class WidenedShares(Shares):
 
 
 def _lower(over_least: Floats, over_most: Floats) -> Floats:
-    """The smaller share; over headroom of unknown size a gain is above 0, and no more is known."""
+    """The smaller of the shares over the least and over the largest possible headroom.
+
+    NaN in ``over_most`` means that the headroom has no known upper bound: then a gain is only
+    known to be above 0.
+    """
     positive = np.where(over_least > 0, np.finfo(np.float64).tiny, over_least)
     return np.where(np.isnan(over_most), positive, np.minimum(over_least, over_most))
 
 
 def _upper(over_least: Floats, over_most: Floats) -> Floats:
-    """The larger share; over headroom of unknown size a loss may be as small as 0."""
+    """The larger of both shares; without an upper bound of the headroom, a loss may be almost 0."""
     return np.where(
         np.isnan(over_most), np.maximum(over_least, 0.0), np.maximum(over_least, over_most)
     )
@@ -355,7 +362,10 @@ def shares(
 
 
 def _largest(row: Floats, limit: float, count: int) -> Ints:
-    """Where the ``count`` largest numbers are, ascending; most of them should lie above a limit."""
+    """Positions of the ``count`` largest numbers of a row, ascending by number.
+
+    Only numbers above ``limit`` are sorted, if there are enough of them: that is faster.
+    """
     at = np.flatnonzero(row > limit)
     if at.size < count:
         at = np.arange(row.size)
@@ -363,7 +373,7 @@ def _largest(row: Floats, limit: float, count: int) -> Ints:
 
 
 def _parts(entries: int, size: int) -> list[slice]:
-    """Cuts so many entries, each with ``size`` numbers, into parts that stay in the cache."""
+    """Slices of the entries, ``size`` numbers each, that fit the processor's cache."""
     step = max(1, (1 << 17) // max(size, 1))
     return [slice(start, start + step) for start in range(0, entries, step)]
 
@@ -374,7 +384,7 @@ def _positive(x: Floats) -> Floats:
 
 
 def rare_share(clusters: int, tail: float) -> float:
-    """The largest share of clusters that may look otherwise when none of those seen does.
+    """Upper end for the share of clusters with a property that none of the n seen ones has.
 
     1 - tail**(1/n), the exact upper end (Clopper and Pearson) for 0 of n: about 3.7/n at 2.5 %.
     """

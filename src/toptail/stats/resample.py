@@ -357,7 +357,6 @@ class Sample:
         return self._sums[:, self._slices[name]], self.total(name).draws.T
 
     def total(self, name: str) -> Estimate:
-        """Sum over queries."""
         at = self._slices[name]
         draws = self._draws[:, at]
         if f"{name} missed" in self._slices:
@@ -383,7 +382,6 @@ class Sample:
         return self.total(name) / self.total(by)
 
     def mean(self, name: str) -> Estimate:
-        """Mean over queries."""
         return self.ratio(name, "")
 
     def mean_defined(self, name: str) -> Estimate:

@@ -22,9 +22,9 @@ Flags = NDArray[np.bool_]
 
 
 def difference_values(value: Floats, chance: Floats, predicted: Floats) -> Floats:
-    """z: the prediction, and where there is a value what it missed over the chance ``[rows]``.
+    """The difference estimator ``z [rows]``: f + (y - f) / p where judged, else the prediction f.
 
-    ``value`` and ``chance`` are NaN where nothing was judged.
+    ``value`` (y) and ``chance`` (p) are NaN where a candidate was not judged.
 
     Examples
     --------

@@ -28,7 +28,7 @@ from toptail_paper.claims.criteria import (
     short_by_at_most,
     show,
 )
-from toptail_paper.claims.grids import Asked, SettledGrid
+from toptail_paper.claims.grids import CellCheck, SettledGrid
 from toptail_paper.claims.numbers import (
     ALONE,
     RESAMPLED,
@@ -154,7 +154,7 @@ SUPPORT_REMOVED = removed("support_only", "").called("Restricting the pools to t
 
 NORM_GRID = SettledGrid(
     ("norm_drift",),
-    (Asked("regret", at_least(0.2)), Asked("share/norm_cap", MOST)),
+    (CellCheck("regret", at_least(0.2)), CellCheck("share/norm_cap", MOST)),
     "raw fails (a regret of at least 0.2) and capping the norm removes more than half of it",
 )
 """The question of that grid, as it was declared."""

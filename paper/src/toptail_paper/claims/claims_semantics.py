@@ -27,7 +27,7 @@ from toptail_paper.claims.criteria import (
     wholly_above,
 )
 from toptail_paper.claims.findings import PART
-from toptail_paper.claims.grids import Asked, SettledGrid
+from toptail_paper.claims.grids import CellCheck, SettledGrid
 from toptail_paper.claims.numbers import (
     BY_TASK,
     Named,
@@ -77,7 +77,7 @@ NO_ORDER = at_most(0.10)
 SPREAD = "a standard deviation over seeds of {condition} in each cell"
 COSINE_GRID = SettledGrid(
     ("cosine", "cosine_info_nce"),
-    (Asked("tau", NO_ORDER), Asked("auc", at_least(0.8))),
+    (CellCheck("tau", NO_ORDER), CellCheck("auc", at_least(0.8))),
     f"the cosine critic's tau {NO_ORDER} at a retrieval AUC of at least 0.8",
 )
 """A cosine critic that still retrieves and does not order; one that has collapsed counts not."""
@@ -301,7 +301,7 @@ ORDER: tuple[Claim, ...] = (
           Criterion(less(each("retrieval", "auc", TDQ), each("retrieval", "auc", ("cosine",)),
                          "Difference from cosine"), ("Cube-single", "Cube-double", "Scene"),
                     at_most(-0.2), "TD-Q's AUC less cosine's {condition}"),
-          grids=(SettledGrid(("tdq_manipulation",), (Asked("auc", at_most(-0.2), ("cosine",)),),
+          grids=(SettledGrid(("tdq_manipulation",), (CellCheck("auc", at_most(-0.2), ("cosine",)),),
                              "TD-Q's AUC less that of cosine in the main table at most -0.2"),)),
     Claim("tdq-well-on-puzzle",
           "… but performs well on Puzzle (AUC 0.89).", "tab:retrieval",
@@ -314,7 +314,7 @@ ORDER: tuple[Claim, ...] = (
                          "Less the lowest of the others"), ("Puzzle",), below(ZERO),
                     "hybrid's AUC less the lowest of the other three is {condition}",
                     remarks=(listed(each("retrieval", "auc", ("hybrid",)).called("AUC")),)),
-          grids=(SettledGrid(("hybrid",), (Asked("auc", below(ZERO), (*TDQ, *RANKERS)),),
+          grids=(SettledGrid(("hybrid",), (CellCheck("auc", below(ZERO), (*TDQ, *RANKERS)),),
                              "hybrid's AUC less the lowest of the other three in the main table "
                              "below zero", {"data": PAPER_TASKS["Puzzle"]}),)),
     Claim("retrieval-spread",

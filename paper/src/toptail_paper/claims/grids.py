@@ -20,7 +20,7 @@ SETTLED: Final = "settled"
 
 
 @dataclass(frozen=True)
-class Asked:
+class CellCheck:
     """What a grid's cell must have."""
 
     metric: str
@@ -50,7 +50,7 @@ class SettledGrid:
 
     names: tuple[str, ...]
     """Names of the grids: ``results/settled/NAME.json``."""
-    asked: tuple[Asked, ...]
+    asked: tuple[CellCheck, ...]
     """What a cell must have, all of it."""
     says: str
     """The same in words."""

@@ -250,7 +250,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
 """The text of each part by its name."""
 
 
-def made(page: str) -> str:
+def refreshed(page: str) -> str:
     """A page with its parts made anew."""
 
     def part(match: re.Match[str]) -> str:
@@ -265,7 +265,7 @@ def main() -> None:
 
     write_text(REPORT, report())
     for page in PAGES:
-        write_text(page, made(page.read_text(encoding="utf-8")))
+        write_text(page, refreshed(page.read_text(encoding="utf-8")))
 
 
 if __name__ == "__main__":

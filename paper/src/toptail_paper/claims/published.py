@@ -197,7 +197,7 @@ def pairs(label: str, found: list[StoredStudy]) -> Iterator[Pair]:
                 yield Pair(task, scorer, metric, reported, *here)
 
 
-def standing(exhibit: Exhibit, found: list[StoredStudy]) -> str:
+def status_line(exhibit: Exhibit, found: list[StoredStudy]) -> str:
     """In a line, how many cells of a table were measured, and its statements by status."""
     compared = list(pairs(exhibit.label, found))
     words = []

@@ -51,7 +51,7 @@ class Show:
         return 0
 
     def _list(self) -> None:
-        from toptail_paper.claims.published import exhibits, measured, standing, tasks_of
+        from toptail_paper.claims.published import exhibits, measured, status_line, tasks_of
 
         rows = []
         for exhibit in exhibits():
@@ -62,7 +62,7 @@ class Show:
                     "label": exhibit.label,
                     "caption": exhibit.caption,
                     "tasks": tasks_of(exhibit, found),
-                    "status": standing(exhibit, found),
+                    "status": status_line(exhibit, found),
                 }
             )
         if self.json:

@@ -130,11 +130,11 @@ class StudySelection(JobFlags):
         done: list[Job] = []
         if self.train and self.runs is not None:
             from toptail_paper.selection.run import selection_jobs
-            from toptail_paper.study.training import task_pieces
+            from toptail_paper.study.training import training_jobs
 
             config = self.config(folder.name)
             jobs_of = partial(selection_jobs, config, self._training(), self.runs, critics)
-            done = task_pieces((self.task,), jobs_of, command_line())
+            done = training_jobs((self.task,), jobs_of, command_line())
         alone = replace(self, train=False, critics=())
         for stage in self.stages():
             if stage == "rollouts" and self.runs is not None:

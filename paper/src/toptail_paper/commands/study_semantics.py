@@ -100,11 +100,11 @@ class StudySemantics(JobFlags):
         if self.train and self.runs is not None:
             need_training("study semantics")
             from toptail_paper.semantics.train import semantics_jobs
-            from toptail_paper.study.training import task_pieces
+            from toptail_paper.study.training import training_jobs
 
             config = self.config()
             jobs_of = partial(semantics_jobs, config, self.training(), self.runs)
-            trainings = task_pieces(config.tasks, jobs_of, command_line())
+            trainings = training_jobs(config.tasks, jobs_of, command_line())
         alone = replace(self, train=False, critics=())
         return [*trainings, tables_job(alone, self.out, trainings)]
 

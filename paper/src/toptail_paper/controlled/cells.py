@@ -25,7 +25,7 @@ from toptail_paper.controlled.evaluate import (
 )
 from toptail_paper.controlled.world import ControlledWorld, sample_data
 from toptail_paper.study.batches import Snapshot, train_seeds
-from toptail_paper.study.store import RunFolder, Unit
+from toptail_paper.study.store import ResultFolder, RunFolder
 
 FORMAT = 1
 """Raised when the content of a stored unit changes its meaning."""
@@ -58,7 +58,7 @@ class CriticCell:
 class Trained:
     """A stored unit: one critic, one setting, one seed, one training length."""
 
-    unit: Unit
+    result: ResultFolder
     """Where it lies."""
     cell: CriticCell
     """What it belongs to."""
@@ -67,16 +67,16 @@ class Trained:
     @property
     def finished(self) -> bool:
         """Whether all that its cell asks for is stored."""
-        scores = self.unit.folder / "scores.npz"
-        return self.unit.finished and (scores.is_file() or not self.cell.keep_scores)
+        scores = self.result.folder / "scores.npz"
+        return self.result.finished and (scores.is_file() or not self.cell.keep_scores)
 
     def scores(self) -> dict[str, Scores]:
         """Every stored readout on the pools."""
-        return {k: v.astype(np.float32) for k, v in self.unit.arrays("scores").items()}
+        return {k: v.astype(np.float32) for k, v in self.result.arrays("scores").items()}
 
     def params(self) -> Params:
         """The trained parameters."""
-        return load_params(self.unit.folder / "params.safetensors")
+        return load_params(self.result.folder / "params.safetensors")
 
 
 def unit_of(
@@ -85,7 +85,7 @@ def unit_of(
     """Name the unit by everything that decides its content."""
     spec = _spec(config, cell, seed, steps)
     name = f"{cell.critic.name}-R{cell.world.radius:.2f}-seed{seed}"
-    return Trained(Unit.of(run.path, name, spec), cell, seed)
+    return Trained(ResultFolder.of(run.path, name, spec), cell, seed)
 
 
 def _spec(config: StudyConfig, cell: CriticCell, seed: int, steps: int) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _store(config: StudyConfig, trained: Trained, snapshot: Snapshot, pools: Poo
         },
         "curves": curves,
     }
-    with trained.unit.writing() as stage:
+    with trained.result.writing() as stage:
         save_params(stage / "params.safetensors", params)
         if cell.keep_scores:
             write_arrays(stage / "scores.npz", dict(scores))

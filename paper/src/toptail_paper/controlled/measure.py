@@ -76,7 +76,7 @@ def pick_cells(
 
 def plain_cells(units: Sequence[Trained], readout: str) -> dict[str, StoredCell]:
     """The metrics that stand in the units themselves: the pick's, retrieval, training loss."""
-    info = {unit.seed: unit.unit.info() for unit in units}
+    info = {unit.seed: unit.result.info() for unit in units}
     curves = {seed: content["curves"][readout] for seed, content in info.items()}
     cells = {
         metric: cell({seed: c[metric][-1] for seed, c in curves.items()})
@@ -90,7 +90,7 @@ def plain_cells(units: Sequence[Trained], readout: str) -> dict[str, StoredCell]
 def curve_entry(units: Sequence[Trained], readout: str) -> dict[str, Any]:
     """Every metric over K: mean, standard deviation over seeds, and each seed."""
     entry = {}
-    by_seed = {unit.seed: unit.unit.info()["curves"][readout] for unit in units}
+    by_seed = {unit.seed: unit.result.info()["curves"][readout] for unit in units}
     for metric in CURVES:
         stack = np.array([curves[metric] for curves in by_seed.values()])
         entry[metric] = {

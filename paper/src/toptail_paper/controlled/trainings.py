@@ -223,12 +223,12 @@ class Trainings:
 
     def _job(self, cell: CriticCell) -> Job:
         units = [unit for steps in cell.steps for unit in self.units(cell, steps)]
-        names = [unit.unit.folder.name for unit in units]
+        names = [unit.result.folder.name for unit in units]
         return Job(
             name=f"train {names[0]}",
             content={"units": names, "scores": cell.keep_scores},
             home=self.run.path,
-            outputs=[unit.unit.folder for unit in units],
+            outputs=[unit.result.folder for unit in units],
             work=lambda: compute_cell(self.run, self.config, cell, self.pools(cell.world)),
             done=lambda: all(unit.finished for unit in units),
         )

@@ -20,7 +20,7 @@ from toptail.provenance import commit
 from toptail.stats.resample import Estimate
 from toptail_paper.grids.grid import DeclaredGrid, GridCell
 from toptail_paper.study.batches import BatchRun
-from toptail_paper.study.store import Arrays, Unit
+from toptail_paper.study.store import Arrays, ResultFolder
 from toptail_paper.study.tables import StoredCell, estimate_cell
 
 
@@ -60,7 +60,7 @@ Reading: TypeAlias = dict[str, Estimate]
 class SeedCell:
     """One seed of a cell."""
 
-    unit: Unit
+    result: ResultFolder
     """Where its numbers lie."""
     cell: GridCell
     """What it belongs to."""
@@ -79,7 +79,7 @@ class SeedCell:
             "sizes": dict(declared.sizes),
             "reads": list(declared.reads),
         }
-        return cls(Unit.of(folder, f"{cell.label.partition('[')[0]}-seed{seed}", made_from),
+        return cls(ResultFolder.of(folder, f"{cell.label.partition('[')[0]}-seed{seed}", made_from),
                    cell, seed)  # fmt: skip
 
     def store(self, reading: Reading, failed: str = "") -> None:
@@ -94,14 +94,14 @@ class SeedCell:
             "machine": machine(),
             "versions": versions(),
         }
-        with self.unit.writing() as stage:
+        with self.result.writing() as stage:
             draws: Arrays = {name: np.asarray(e.draws, np.float32) for name, e in reading.items()}
             write_arrays(stage / "draws.npz", draws)
             write_json(stage / "unit.json", content)
 
     def read(self) -> tuple[Reading, str, str]:
         """Its numbers, why there are none, and the commit that read them."""
-        content, draws = self.unit.info(), self.unit.arrays("draws")
+        content, draws = self.result.info(), self.result.arrays("draws")
         known = {name: np.nan if x is None else x for name, x in content["metrics"].items()}
         reading = {
             name: Estimate(np.asarray(x), draws[name].astype(float)) for name, x in known.items()
@@ -115,11 +115,11 @@ def cells_job(
     """The job that fills some cells."""
     return Job(
         name=name,
-        content={"units": [each.unit.folder.name for each in units]},
+        content={"units": [each.result.folder.name for each in units]},
         home=folder,
-        outputs=[each.unit.folder for each in units],
+        outputs=[each.result.folder for each in units],
         work=work,
-        done=lambda: all(each.unit.finished for each in units),
+        done=lambda: all(each.result.finished for each in units),
         resources=Resources(1.0, 1.0 if on_gpu() else 0.0),
     )
 

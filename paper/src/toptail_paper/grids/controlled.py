@@ -61,7 +61,7 @@ def _train_critic(
         StudyConfig(), queries=sizes.queries, pool=sizes.k, pool_seed=sizes.draw_seed + 1,
         resamples=sizes.resamples, **shared,
     )  # fmt: skip
-    missing = [unit for unit in units if not unit.unit.finished]
+    missing = [unit for unit in units if not unit.result.finished]
     pools = {data: Pools.draw(config, world_of(data)) for data in declared.data}
     critic = critic_of_label(label)
     training = TrainConfig(critic, declared.steps[-1], config.batch_size, config.learning_rate)

@@ -41,7 +41,7 @@ class GridRun:
     @property
     def missing(self) -> bool:
         """Whether something is not read yet."""
-        return not all(unit.unit.finished for unit in self.units)
+        return not all(unit.result.finished for unit in self.units)
 
     @property
     def lane(self) -> BatchRun:
@@ -121,7 +121,7 @@ def _read_stored(
     """
     untrained = []
     for run in group:
-        missing = [unit for unit in run.units if not unit.unit.finished]
+        missing = [unit for unit in run.units if not unit.result.finished]
         last = all(unit.cell.steps == declared.steps[-1] for unit in missing)
         params = networks.load(run.lane, data.task.data.train.sha256) if missing and last else None
         if params is None:
@@ -145,7 +145,7 @@ def _train(
             if step == declared.steps[-1]:
                 networks.keep(run.lane, sha256, own)
             for unit in run.units:
-                if unit.cell.steps == step and not unit.unit.finished:
+                if unit.cell.steps == step and not unit.result.finished:
                     unit.store(*read_run_at(declared, run, own, data))
         tick(f"{step:,} steps", step / declared.steps[-1])
 

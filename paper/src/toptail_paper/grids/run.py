@@ -61,7 +61,7 @@ def run_grid(
     with run.recording(described, list(declared.seeds), command):
         pairs = [(cell, seed) for cell in declared.cells() for seed in declared.seeds]
         units = [SeedCell.of(folder, declared, cell, seed) for cell, seed in pairs]
-        missing = [each for each in units if not each.unit.finished]
+        missing = [each for each in units if not each.result.finished]
         run.asked, run.made = len(units), len(missing)
         if not so_far:
             ThisProcess().run(grid_jobs(declared, folder, networks, tick), tick)
@@ -80,7 +80,7 @@ def _results(declared: DeclaredGrid, folder: Path, *, small: bool) -> dict[str, 
     commits: set[str] = set()
     for cell in declared.cells():
         units = {seed: SeedCell.of(folder, declared, cell, seed) for seed in declared.seeds}
-        if not all(each.unit.finished for each in units.values()):
+        if not all(each.result.finished for each in units.values()):
             missing.append(cell)
             continue
         stored = {seed: each.read() for seed, each in units.items()}

@@ -24,7 +24,7 @@ from toptail.pools import JudgedPicks
 from toptail.pools.columns import group_seeds
 from toptail.stats.best_of_k import Floats
 from toptail_paper.selection.files import REFERENCE, SelectionFolder, check_shape, read_declared
-from toptail_paper.selection.measure import JudgedPools
+from toptail_paper.selection.measure import PoolValues
 from toptail_paper.selection.pools import CandidatePools
 from toptail_paper.selection.rollout_data import RolloutAudit, pools_sha256, selector_picks
 from toptail_paper.study.naming import task_title
@@ -118,9 +118,9 @@ class TaskSelection:
         """A judge's members on the pools' candidates, ``[members, Q, P, N]``."""
         return self.values[judge][..., : self.size].astype(np.float64)
 
-    def judged(self, judge: str) -> JudgedPools:
+    def judged(self, judge: str) -> PoolValues:
         """A judge's values on the pools' candidates: the mean over its members."""
-        return JudgedPools(ensemble_value(self.members(judge)), self.k)
+        return PoolValues(ensemble_value(self.members(judge)), self.k)
 
 
 def read_selection(folder: str | Path) -> TaskSelection:

@@ -37,7 +37,7 @@ def by_query(per_pool: Floats, queries: int) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedPools:
+class PoolValues:
     """The pools of a task with one judge's values."""
 
     values: Floats
@@ -108,7 +108,7 @@ class Judged:
     """Chance that the pick at the largest K is a best candidate of its pool, ``[queries]``."""
 
     @classmethod
-    def of(cls, scores: Floats, pools: JudgedPools) -> Judged:
+    def of(cls, scores: Floats, pools: PoolValues) -> Judged:
         """Measure ``scores [queries, pools, candidates]``."""
         flat, queries = scores.reshape(pools.flat.shape), len(scores)
         value = best_of_k(flat, pools.flat, pools.k)
@@ -123,7 +123,7 @@ class Judged:
         )
 
     @classmethod
-    def of_random(cls, pools: JudgedPools) -> Judged:
+    def of_random(cls, pools: PoolValues) -> Judged:
         """A random pick, in expectation: the mean candidate at every K, and no order."""
         top, mean = pools.flat.max(axis=1), pools.flat.mean(axis=1)
         regret = normalized_regret(mean, top, mean)

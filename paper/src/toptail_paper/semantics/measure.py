@@ -8,7 +8,7 @@ have intervals of their own.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,7 @@ import numpy as np
 
 import toptail
 from toptail.io.files import entries, sha256
-from toptail.jobs.workers import deaf_to_interrupts, worker_pool
+from toptail.jobs.workers import worker_map
 from toptail.lab.training.runs import digest
 from toptail.progress import Tick, no_tick
 from toptail.provenance import installed
@@ -153,25 +153,14 @@ def measure_each(
     """
     found = [None if kept is None else job.read(kept) for job in jobs]
     missing = [at for at, result in enumerate(found) if result is None]
-    measured = _results([jobs[at] for at in missing], workers)
+    to_do = [replace(jobs[at], task=jobs[at].task.only(jobs[at].column)) for at in missing]
+    measured = worker_map(ColumnJob.run, to_do, workers)
     for done, (at, result) in enumerate(zip(missing, measured, strict=True), start=1):
         found[at] = result
         if kept is not None:
             jobs[at].write(kept, result)
         tick(stage, done / len(missing))
     return [result for result in found if result is not None]
-
-
-def _results(jobs: Sequence[ColumnJob], workers: int) -> Iterator[Estimates]:
-    """Measure every job, in order; several processes where that pays."""
-    jobs = [replace(job, task=job.task.only(job.column)) for job in jobs]
-    if workers < 2 or len(jobs) < 2:
-        yield from map(ColumnJob.run, jobs)
-        return
-    with worker_pool(min(workers, len(jobs))) as pool:
-        with deaf_to_interrupts():
-            results = pool.map(ColumnJob.run, jobs)
-        yield from results
 
 
 @cache

@@ -127,7 +127,7 @@ def columns(folder: Path) -> dict[str, Path]:
 
 
 @dataclass(frozen=True)
-class Unit:
+class ResultFolder:
     """A result that is a folder, named by a hash of what it was made from.
 
     Other inputs give another folder: a unit exists or not, and is never stale.
@@ -137,7 +137,7 @@ class Unit:
     """``units/NAME-HASH`` inside a study's folder."""
 
     @classmethod
-    def of(cls, study: Path, name: str, made_from: Mapping[str, Any]) -> Unit:
+    def of(cls, study: Path, name: str, made_from: Mapping[str, Any]) -> ResultFolder:
         """The unit of a study's folder that ``made_from`` describes completely."""
         return cls(study / "units" / f"{name}-{digest(made_from)}")
 

@@ -70,13 +70,13 @@ class TrainingSettings:
         return {**shared, "bfloat16": on_gpu(), "log_every": log_every()}
 
 
-def task_pieces(
+def training_jobs(
     tasks: Sequence[str], jobs_of: Callable[[TaskDataset], Iterable[TrainingJob]], command: str
 ) -> list[Job]:
-    """What `train_missing` would train, as pieces of a command."""
+    """What `train_missing` would train, as jobs of a command."""
     every = checkpoint_every()
     return [
-        training.piece(name, every, command)
+        training.job(name, every, command)
         for name in tasks
         for training in jobs_of(load_task(name))
     ]

@@ -174,7 +174,7 @@ PARTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 """The parts of the page that are made of stored results."""
 
 
-def made(page: str, content: Mapping[str, Any]) -> str:
+def refreshed(page: str, content: Mapping[str, Any]) -> str:
     """A page with its parts made anew."""
 
     def part(match: re.Match[str]) -> str:
@@ -250,7 +250,7 @@ def main() -> None:
         text = json.dumps(what, indent=1, ensure_ascii=False) + "\n"
         write_texts(path.parent, {path.name: text})
     figure(content).savefig(FIGURE, dpi=130)
-    write_texts(PAGE.parent, {PAGE.name: made(PAGE.read_text(encoding="utf-8"), content)})
+    write_texts(PAGE.parent, {PAGE.name: refreshed(PAGE.read_text(encoding="utf-8"), content)})
 
 
 if __name__ == "__main__":

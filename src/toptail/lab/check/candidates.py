@@ -116,7 +116,6 @@ class BehaviourModel:
         self._seed = seed
 
     def pool(self, queries: FrozenQueries, count: int) -> FloatArray:
-        """Ancestral samples for each query: ``[Q, count, a]``."""
         return self._policy.sample(self._key, queries.states, queries.goals, count)
 
     def draw(self, keys: IntArray, states: FloatArray, goals: FloatArray, count: int) -> FloatArray:
@@ -146,7 +145,6 @@ def behaviour_folder(runs: Path | None, task: str) -> Path | None:
 def source_of(
     text: str, data: NearData, task: str, runs: Path | None, config: CheckConfig
 ) -> Source:
-    """The source that ``--pools`` names."""
     if text == NEAREST:
         count = min(config.near, len(data.rows))
         near = NearActions(data, count, config.seed)
@@ -241,7 +239,6 @@ class JudgeInputs:
 
     task: str
     near: NearData
-    """The training split."""
     val: Trajectories
     """The split of which queries are rows."""
     environment: TaskEnvironment
@@ -276,7 +273,6 @@ def best_judge(inputs: JudgeInputs) -> str:
 
 
 def judge_of(text: str, inputs: JudgeInputs) -> Judge:
-    """The judge that ``--judge`` names."""
     makers = {EXACT: _exact, ROLLOUTS: _rollouts, REFERENCE: _reference, NO_JUDGE: _none}
     make = makers.get(text)
     return _judge_of_file(Path(text).expanduser(), text) if make is None else make(inputs)

@@ -149,10 +149,10 @@ def _of_text(text: str) -> BatchMaker:
             f"{option('env', text)}: expected {GYMNASIUM}:ID, {OGBENCH}:NAME, or "
             "path/to/file.py:make."
         )
-    made: Any = getattr(user_module(path), attribute, None)
-    if not callable(made):
+    function: Any = getattr(user_module(path), attribute, None)
+    if not callable(function):
         raise InputError(f"{path} has no function '{attribute}': name one that is there.")
-    return _of_object(made, text)
+    return _of_object(function, text)
 
 
 def _of_object(env: Any, where: str) -> BatchMaker:
@@ -196,38 +196,38 @@ def _gymnasium(environment: object) -> Environment:
 
 def _batch(function: Callable[..., Any], where: str, size: int) -> Any:
     with user_code(where, f"could not make {size} simulations"):
-        made = function(size=size)
-    return _Guarded(made, where, ("restore", "step", "observations"), getattr(made, "size", size))
+        batch = function(size=size)
+    return _Guarded(batch, where, ("restore", "step", "observations"), getattr(batch, "size", size))
 
 
 def _one(function: Callable[..., Any], where: str) -> Any:
     from toptail.lab.environments.gym import unlogged
 
     with user_code(where, "could not make an environment"), unlogged():
-        made = function()
-    return _adapted(made, where)
+        environment = function()
+    return _adapted(environment, where)
 
 
-def _adapted(made: Any, where: str) -> Any:
+def _adapted(environment: Any, where: str) -> Any:
     """An environment of the protocol; gymnasium's own are adapted."""
-    if hasattr(made, "unwrapped") and hasattr(made, "action_space"):
-        return _gymnasium(made)
-    return _Guarded(made, where, ("restore", "step"))
+    if hasattr(environment, "unwrapped") and hasattr(environment, "action_space"):
+        return _gymnasium(environment)
+    return _Guarded(environment, where, ("restore", "step"))
 
 
 class _Guarded:
     """A user's environment; exceptions of its methods become errors that name it."""
 
-    def __init__(self, made: Any, where: str, methods: tuple[str, ...], size: int = 1) -> None:
+    def __init__(self, env: Any, where: str, methods: tuple[str, ...], size: int = 1) -> None:
         self.size = size
         for name in methods:
-            if not callable(getattr(made, name, None)):
+            if not callable(getattr(env, name, None)):
                 raise InputError(
-                    f"{where} returned {type(made).__name__} without a method '{name}': expected "
+                    f"{where} returned {type(env).__name__} without a method '{name}': expected "
                     f"{', '.join(methods)}, as toptail.lab.environments.protocol has them."
                 )
         for name in (*methods, "reached", "act"):
-            if callable(method := getattr(made, name, None)):
+            if callable(method := getattr(env, name, None)):
                 setattr(self, name, partial(_call, method, f"{where}, {name}()"))
 
 
@@ -417,7 +417,7 @@ def recorded(episodes: Episodes, most: int, resamples: int, seed: int) -> Record
 
 
 def _came_to_goals(episodes: Episodes) -> tuple[Floats, IntArray]:
-    """Whether the record came to each goal in time, and the trajectory of each."""
+    """Whether each recorded episode reached its goal within the horizon, and its trajectory."""
     queries, horizon = episodes.queries, episodes.rules.horizon
     came = queries.distance <= horizon
     late = np.flatnonzero(~came)  # which may have come within the tolerance before

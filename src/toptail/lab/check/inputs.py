@@ -29,7 +29,7 @@ JUDGES: Final = (EXACT, ROLLOUTS, REFERENCE, NO_JUDGE)
 MOST: Final = 10_000
 """Candidates of a query, at most."""
 WHOLE: Final = 256
-"""Candidates of a query that rollouts judge all; of more, they judge the picks alone."""
+"""Of at most so many candidates of a query, rollouts judge all; of more, only the picks."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,6 @@ VALIDATION = 5
 
 
 def task_dataset(data: Data) -> TaskDataset:
-    """The data set of a check."""
     if isinstance(data, str | PathLike):
         return TaskDataset.load(str(data))
     if not isinstance(data, Dataset):

@@ -61,7 +61,7 @@ from toptail.report.text import (
     short,
     with_interval,
 )
-from toptail.results import AuditResult, PicksResult, to_pandas
+from toptail.results import AnyResult, AuditResult, PicksResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -110,13 +110,16 @@ class CheckVerdict:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CheckResult:
+class CheckResult(AnyResult):
     """The result of :func:`toptail.check`."""
 
     content: dict[str, Any]
     """``check.json``."""
     queries: FrozenQueries
     sources: tuple[SourceResult, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_content", self.content)
 
     @property
     def verdicts(self) -> dict[str, CheckVerdict]:
@@ -210,19 +213,8 @@ class CheckResult:
             raise InputError(f"There is no table {name!r}; there are {', '.join(self.tables)}.")
         return pa.Table.from_pylist(self._rows()[name])
 
-    def to_pandas(self, name: str = "verdicts") -> Any:
-        """One of :attr:`tables` as a pandas data frame; pandas must be installed."""
-        return to_pandas(self.table(name))
-
-    def log(self, run: Any, *, step: int | None = None) -> None:
-        """Send the numbers to an experiment tracker: see :meth:`toptail.AuditResult.log`.
-
-        They are called ``toptail/CRITIC/SOURCE/one_step/status`` and so on.
-        """
-        from toptail.report.trackers import log
-
-        page = check_html(self.content, self._pictures())
-        log(run, self.content, page, self.summary(), step)
+    def _page(self) -> str:
+        return check_html(self.content, self._pictures())
 
     def _rows(self) -> dict[str, list[dict[str, Any]]]:
         rows: dict[str, list[dict[str, Any]]] = {"verdicts": [], "curves": [], "groups": []}
@@ -414,9 +406,7 @@ class CheckResult:
                 _write_source(each, stage / each.source.name)
             self.queries.save(stage / "queries.npz")
             write_json(stage / "check.json", self.content)
-            (stage / "report.html").write_text(
-                check_html(self.content, self._pictures()), encoding="utf-8"
-            )
+            (stage / "report.html").write_text(self._page(), encoding="utf-8")
         return out / "report.html"
 
 
@@ -571,7 +561,6 @@ def picked_gain(picks: JudgedPicks, choice: str) -> Floats:
 
 
 def check_html(content: Check, pictures: Sequence[Picture] = ()) -> str:
-    """The check as one self-contained page."""
     entries = content["scorers"].values()
     tables = [_verdicts_table(content), *_groups_table(content), *_episodes_table(content)]
     tables += _beside_table(content)

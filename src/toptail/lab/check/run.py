@@ -13,9 +13,8 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.api import audit, audit_picks
+from toptail.api import HowJudged, audit, audit_picks
 from toptail.errors import InputError, option
-from toptail.judging.how_judged import HowJudged
 from toptail.lab.check.candidates import (
     GROUPS,
     Judge,
@@ -79,7 +78,7 @@ FORMAT = "toptail-check-1"
 SUPPORTED = 0.95
 """Share of the queries' logged actions that the threshold of local support leaves on support."""
 _BEGUN: dict[str, _Check] = {}
-"""The check that this process does pieces of, by the request's id."""
+"""The check whose jobs this process runs, by the request's id."""
 _ASCENT = 2
 """Part of the key of the draws of ascent at queries, which must not be those of candidates."""
 
@@ -165,7 +164,7 @@ def check(
     )
     running = _Check(request, caller().tick)
     if caller().mapped is not map:
-        running.do_elsewhere()
+        running.run_elsewhere()
     return running.result()
 
 
@@ -185,8 +184,8 @@ class CheckRequest:
     id: str = field(default_factory=lambda: uuid4().hex)
 
 
-class Piece(NamedTuple):
-    """A part of a check that can be done by itself: judged candidates, or a critic's episodes."""
+class CheckJob(NamedTuple):
+    """A part of a check that can run by itself: judged candidates, or a critic's episodes."""
 
     source: str
     column: str | None = None
@@ -195,12 +194,12 @@ class Piece(NamedTuple):
     """Which candidates are taken in the episodes."""
 
 
-def _piece(request: CheckRequest, piece: Piece) -> Any:
-    """Do a piece in another process, which reads data and critics once."""
+def _run_job(request: CheckRequest, job: CheckJob) -> Any:
+    """Run a job in another process, which reads data and critics once."""
     if request.id not in _BEGUN:
         _BEGUN.clear()
         _BEGUN[request.id] = _Check(request, no_tick)
-    return _BEGUN[request.id].piece(piece)
+    return _BEGUN[request.id].job_result(job)
 
 
 class _Check:
@@ -209,7 +208,7 @@ class _Check:
     def __init__(self, request: CheckRequest, tick: Tick) -> None:
         self.request, self.config, self.tick = request, request.config, tick
         self.not_done: list[dict[str, str]] = []
-        self.known: dict[Piece, Any] = {}
+        self.known: dict[CheckJob, Any] = {}
         self._headroom: float | None = None
         """Best less mean value of the uniform candidates, where all of them were judged."""
         self._of_source: dict[str, tuple[FloatArray, dict[str, FloatArray]]] = {}
@@ -260,7 +259,7 @@ class _Check:
 
     @cached_property
     def starts(self) -> FrozenQueries:
-        """Starts of episodes: other rows than the queries, of which there may be fewer."""
+        """Where episodes start: drawn with another seed than the queries."""
         return self._drawn(self.config.starts, self.config.seed + 1)
 
     def _drawn(self, count: int, seed: int) -> FrozenQueries:
@@ -268,48 +267,45 @@ class _Check:
 
     @cached_property
     def sources(self) -> dict[str, Source]:
-        """Sources of candidates, by name."""
         inputs = self.inputs.near, self.task.name, self.request.runs, self.config
         found = (source_of(text, *inputs) for text in self.request.pools)
         return {source.name: source for source in found}
 
-    # Pieces, here or in other processes
+    # Jobs, here or in other processes
 
-    def do_elsewhere(self) -> None:
-        """Do all pieces in other processes, as the calling program has them."""
-        pieces = self.pieces()
-        found = caller().mapped(partial(_piece, self.request), pieces)
-        for piece, result in zip(pieces, found, strict=True):
-            self.known[piece] = result
-            self.tick(f"{len(self.known)} of {len(pieces)} pieces", len(self.known) / len(pieces))
+    def run_elsewhere(self) -> None:
+        """Run all jobs in the caller's other processes, and keep their results."""
+        jobs = self.jobs()
+        found = caller().mapped(partial(_run_job, self.request), jobs)
+        for job, result in zip(jobs, found, strict=True):
+            self.known[job] = result
+            self.tick(f"{len(self.known)} of {len(jobs)} jobs", len(self.known) / len(jobs))
 
-    def pieces(self) -> list[Piece]:
-        """All pieces of this check."""
-        judged = [Piece(name) for name in self.sources if self.judge.value is not None]
-        walked = [p for source in self.sources.values() for p in self._episode_pieces(source)]
+    def jobs(self) -> list[CheckJob]:
+        judged = [CheckJob(name) for name in self.sources if self.judge.value is not None]
+        walked = [p for source in self.sources.values() for p in self._episode_jobs(source)]
         return judged + list(dict.fromkeys(walked))
 
-    def piece(self, piece: Piece) -> Any:
-        """The result of a piece."""
-        if piece not in self.known:
-            done = self._judged_piece if piece.column is None else self._episode_piece
-            self.known[piece] = done(piece)
-        return self.known[piece]
+    def job_result(self, job: CheckJob) -> Any:
+        if job not in self.known:
+            done = self._judged if job.column is None else self._episode_values
+            self.known[job] = done(job)
+        return self.known[job]
 
-    def _judged_piece(self, piece: Piece) -> JudgedValues:
-        source = self.sources[piece.source]
+    def _judged(self, job: CheckJob) -> JudgedValues:
+        source = self.sources[job.source]
         shown = self._shown(source, *self._scored(source))
         assert self.judge.value is not None
         say = partial(self._tick, source, f"judge: {self.judge.name}")
         return self.judge.value(self.queries, shown, say)
 
-    def _episode_piece(self, piece: Piece) -> Floats:
-        episodes = self._episodes(self._of_draws(piece.source))
+    def _episode_values(self, job: CheckJob) -> Floats:
+        episodes = self._episodes(self._of_draws(job.source))
         assert episodes is not None
         scores = {scorer.column: scorer.score for scorer in self.scorers}
-        return episodes.worth(scores.get(piece.column or ""), piece.search)
+        return episodes.worth(scores.get(job.column or ""), job.search)
 
-    def _episode_pieces(self, source: Source) -> list[Piece]:
+    def _episode_jobs(self, source: Source) -> list[CheckJob]:
         """The episodes with a source: K = 1, then every scorer with every other search."""
         if self._episodes(source) is None:
             return []
@@ -318,7 +314,7 @@ class _Check:
             ("", 1),
             *((s.column, k) for s in self.scorers for k in self._searches(source)[1:]),
         ]
-        return [Piece(draws, *pair) for pair in pairs]
+        return [CheckJob(draws, *pair) for pair in pairs]
 
     def _searches(self, source: Source) -> tuple[Search, ...]:
         """Searches that are followed at every step."""
@@ -338,7 +334,7 @@ class _Check:
             pools |= {f"{ASCENT}/{column}": x for column, x in self._ascended.items()}
         if self.judge.value is None:
             return SourceResult(source, pools, None, None, self._follow(source), ())
-        judged: JudgedValues = self.piece(Piece(source.name))
+        judged: JudgedValues = self.job_result(CheckJob(source.name))
         for doubt in judged.doubts:
             self._left(f"one step ({source.name})", doubt, "another judge")
         if self._picked_k(source):
@@ -470,16 +466,16 @@ class _Check:
         """Episodes of every scorer; none without an environment or candidates along the way."""
         if self.environment.make is None or not self._asked_to_follow(source):
             return {}
-        pieces = self._episode_pieces(source)
-        if not pieces:
+        jobs = self._episode_jobs(source)
+        if not jobs:
             needed = f"--pools {NEAREST} or {UNIFORM}, which are there at every state"
             why = "a file has candidates at the queries alone"
             self._left(f"closed loop ({source.name})", why, needed)
             return {}
         worth = {}
-        for i, piece in enumerate(pieces):
-            self._tick(source, "every step", i / len(pieces))
-            worth[piece.column or "", piece.search] = self.piece(piece)
+        for i, job in enumerate(jobs):
+            self._tick(source, "every step", i / len(jobs))
+            worth[job.column or "", job.search] = self.job_result(job)
         return self._audited(self.starts, self._searches(source), worth)
 
     def _asked_to_follow(self, source: Source) -> bool:

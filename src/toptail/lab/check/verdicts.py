@@ -134,7 +134,7 @@ class _Rule:
         return bool(row["p_holm"] <= 1 - self.level)
 
     def only_alone(self, row: Entry) -> bool:
-        """Whether a difference is significant alone, and not after the correction."""
+        """Whether a difference is significant before Holm's correction and not after it."""
         return (row["low"] > 0 or row["high"] < 0) and not self.established(row)
 
     @property
@@ -289,13 +289,13 @@ def _status(part: Mapping[str, Any], kind: str) -> str:
 
 
 def warnings(scorer: str, parts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Where a verdict says less than it seems to: see the functions below."""
+    """Sentences about verdicts that could be misread."""
     every = (_about_one_step, _about_groups, _below_the_data)
     return [f"For {scorer}, {text}." for about in every for text in about(parts)]
 
 
 def _about_groups(parts: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Groups that are unsafe although all queries together are not."""
+    """Groups that are unsafe while all queries together are not."""
     return [
         f"{asked(part, kind)}, “{entry['status']}” is about all queries together: unsafe at "
         f"{join(_unsafe_groups(entry))} goals"

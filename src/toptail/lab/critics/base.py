@@ -226,7 +226,6 @@ class Critic(Learner):
     def held_out(
         self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
     ) -> dict[str, jax.Array]:
-        """The deployed readout, as ``score``."""
         return {"score": self.score(params, states, actions, goals)}
 
 

@@ -47,10 +47,8 @@ class EmbeddingCritic(Critic):
     """A critic whose scalars are read from phi(s, a) and psi(g)."""
 
     encoders: Encoders = StackedEncoders()
-    """Sizes of the two encoders."""
 
     def compute_params(self, params: Params) -> Params:
-        """Kernels in bfloat16 where the encoders' products are."""
         return half_kernels(params) if self.encoders.half else params
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
@@ -67,8 +65,6 @@ class EmbeddingCritic(Critic):
         return SCALARS
 
     def readouts(self) -> Mapping[str, Read]:
-        """Every scalar of the embeddings."""
-
         def read(of: Scalar) -> Read:
             return lambda params, s, a, g: of(params, self.embed(params, s, a, g))
 

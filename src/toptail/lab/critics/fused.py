@@ -113,7 +113,10 @@ def _backward_kernel(*refs: jax.Ref, tanh: Tanh) -> None:
 
 
 def _blocks(rows: int, d: int) -> tuple[pl.BlockSpec, pl.BlockSpec, pl.BlockSpec]:
-    """What a program sees of [n, d], of [n, B] and of [n, B, d]: ``rows`` rows of one network."""
+    """How arrays ``[n, d]``, ``[n, B]`` and ``[n, B, d]`` are cut for one program of a kernel.
+
+    A program works on ``rows`` of the B rows of one of the n networks.
+    """
     return (
         pl.BlockSpec((None, d), lambda i, _: (i, 0)),
         pl.BlockSpec((None, rows), lambda i, j: (i, j)),

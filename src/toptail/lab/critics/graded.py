@@ -52,7 +52,10 @@ class Graded(Raw):
             raise InputError(f"{option('contrast', self.contrast)} has no labels to grade.")
 
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
-        """The raw critic's loss, which has x_ii / B for the label 1, less what is too much."""
+        """The raw critic's loss with the label gamma^d of a positive in place of 1.
+
+        The raw loss has - x_ii / B for the label 1, so that (1 - gamma^d) x_ii / B is added.
+        """
         del key
         e = self.embed(params, batch.states, batch.actions, batch.goals)
         loss, info = self.contrasted(e)

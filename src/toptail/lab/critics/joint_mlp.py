@@ -43,7 +43,6 @@ class JointMLP(Critic):
         return Stack(groups, self.hidden, self.width, self.bfloat16, self.layer_norm)
 
     def compute_params(self, params: Params) -> Params:
-        """Kernels in bfloat16 where the products are."""
         return half_kernels(params) if self.bfloat16 else params
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:

@@ -15,7 +15,6 @@ from toptail.lab.critics.fused import binary_nce_pairs
 from toptail.lab.critics.networks import all_pairs, inner
 
 Contrast: TypeAlias = Literal["binary_nce", "symmetric_info_nce"]
-"""Name of a contrastive loss."""
 
 
 def softplus(x: jax.Array) -> jax.Array:

@@ -261,7 +261,6 @@ class StackedEncoders:
     def embed(
         self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
     ) -> Embeddings:
-        """Embed rows [..., dim] of states and actions, and of goals, in float32."""
         return self.embed_goals(params, states, actions, goals)[0]
 
     def embed_goals(

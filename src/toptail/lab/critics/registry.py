@@ -94,7 +94,6 @@ class Readout:
     name: str
     """Its name among the critic's readouts."""
     trained_by: Objective
-    """Which losses train it."""
     value: bool = False
     """Whether it is fitted to Bellman targets, in the units of a return. A judge that is trained
     on the same targets is not independent of it."""
@@ -214,12 +213,10 @@ CRITICS: Final[Mapping[str, Entry]] = _entries()
 
 
 def names(*groups: Group) -> tuple[str, ...]:
-    """Names of all critics, or of those in some groups."""
     return tuple(e.name for e in CRITICS.values() if not groups or e.group in groups)
 
 
 MAIN: Final = names("main")
-"""The four main critics, in order."""
 
 
 def entry(name: str) -> Entry:

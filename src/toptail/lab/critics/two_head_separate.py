@@ -64,8 +64,6 @@ class TwoHeadSeparate(CosineContrast):
         return contrast + self.td_weight * td, {"contrast": contrast, **info, **td_info}
 
     def readouts(self) -> Mapping[str, Read]:
-        """The embedding readouts and the Bellman head's."""
-
         def through(read: Read) -> Read:
             return lambda params, s, a, g: read(self._value(params), s, a, g)
 

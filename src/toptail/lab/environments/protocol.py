@@ -34,9 +34,7 @@ class StoredRow:
     qpos: FloatArray | None = None
     """The simulator's positions before the row's action, where the data has them."""
     qvel: FloatArray | None = None
-    """The simulator's velocities."""
     button_states: IntArray | None = None
-    """The simulator's buttons."""
 
 
 class Environment(Protocol):
@@ -121,20 +119,17 @@ class Copies:
             self.act = act
 
     def restore(self, slots: IntArray, rows: Sequence[StoredRow]) -> None:
-        """Put slots into stored rows."""
         for slot, row in zip(slots.tolist(), rows, strict=True):
             while slot >= len(self._copies):
                 self._copies.append(self._make())
             self._observe(slot, self._copies[slot].restore(row))
 
     def observations(self) -> FloatArray:
-        """The last observation of every slot."""
         if self._observed is None:
             raise InputError("Nothing was restored yet: there is nothing to observe.")
         return self._observed
 
     def step(self, slots: IntArray, actions: FloatArray) -> tuple[Floats, Mask]:
-        """Take one step in each of the slots."""
         rewards, ended = np.zeros(len(slots)), np.zeros(len(slots), dtype=bool)
         for i, slot in enumerate(slots.tolist()):
             observed, rewards[i], ended[i] = self._copies[slot].step(actions[i])

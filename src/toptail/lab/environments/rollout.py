@@ -42,7 +42,6 @@ class RolloutStarts:
     """Rows in which n rollouts start, and the goals that they should reach."""
 
     trajectories: Trajectories
-    """The data that the rows are of."""
     rows: IntArray
     """Row that each rollout starts in, ``[n]``."""
     goals: NDArray[np.floating[Any]] | None
@@ -57,9 +56,7 @@ class RolloutRules:
     """Length and discount of a rollout."""
 
     horizon: int = 200
-    """Steps, at most."""
     gamma: float = 0.99
-    """Discount of later steps."""
 
     def __post_init__(self) -> None:
         check_whole("horizon", self.horizon, 1)

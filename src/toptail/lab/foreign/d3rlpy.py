@@ -134,7 +134,6 @@ def _activation(encoder: Mapping[str, Any], *, last: bool) -> Layer:
 
 
 def _scaler(stored: Mapping[str, Any]) -> Callable[[Rows], Rows]:
-    """The scaling of observations or actions."""
     kind, params = stored["type"], stored["params"]
     _require("scaler", kind, ("none", "standard", "min_max"))
     if kind == "standard":

@@ -299,7 +299,6 @@ class ImportResult:
     """The files that an import wrote."""
 
     paths: tuple[Path, Path]
-    """The training and the validation file."""
     episodes: tuple[int, int]
     """Episodes of each."""
     notes: tuple[str, ...]

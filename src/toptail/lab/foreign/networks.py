@@ -65,13 +65,10 @@ def gelu(x: Rows) -> Rows:
 
 
 def relu(x: Rows) -> Rows:
-    """The positive part."""
     return np.maximum(x, 0)
 
 
 def chain(layers: Sequence[Layer]) -> Layer:
-    """One layer after the other."""
-
     def apply(x: Rows) -> Rows:
         for layer in layers:
             x = layer(x)
@@ -85,11 +82,8 @@ class FlaxMLP:
     """A perceptron of Flax: Dense, GELU and, if it has them, LayerNorm, then a last Dense."""
 
     layers: tuple[Layer, ...]
-    """The layers, in order."""
     inputs: int
-    """Width of its input."""
     outputs: int
-    """Width of its output."""
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> FlaxMLP:

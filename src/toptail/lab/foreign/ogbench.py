@@ -87,7 +87,6 @@ class Stepper:
         ]
 
     def _row(self, state: Rows) -> StoredRow:
-        """The row that an environment is put into."""
         if self.task.has_batches and self.task.family in _WHOLE:
             qpos, qvel = np.split(state, [_WHOLE[self.task.family]])
             return StoredRow(0, state, qpos, qvel if qvel.size else np.zeros_like(qpos))

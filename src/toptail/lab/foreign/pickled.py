@@ -147,7 +147,7 @@ class _Reader:
                 _require(dict, stack[-1]).update(pairs)
             case "REDUCE" | "NEWOBJ":
                 arguments, what = _require(tuple, stack.pop()), stack.pop()
-                stack.append(self._made(what, arguments))
+                stack.append(self._build(what, arguments))
             case "BUILD":
                 self._fill(stack.pop())
             case "BINPERSID":
@@ -182,8 +182,8 @@ class _Reader:
         del self.stack[at:]
         return taken
 
-    def _made(self, what: Any, arguments: tuple[Any, ...]) -> Any:
-        """The array or container that a call would return, made here."""
+    def _build(self, what: Any, arguments: tuple[Any, ...]) -> Any:
+        """What the call in the pickle would return, built here without calling it."""
         if not isinstance(what, PickledName):
             raise RefusedPickleError(f"it asks for {_called(what)}")
         if what == _ENCODE:
@@ -227,14 +227,17 @@ def _called(value: object) -> str:
 
 
 def _pairs(items: Sequence[Any]) -> dict[Any, Any]:
-    """A dictionary of keys and values in turn; tuples inside tuples could take forever to hash."""
+    """A dictionary from alternating keys and values.
+
+    Keys are names or numbers alone: nested tuples could take forever to hash.
+    """
     if not all(key is None or isinstance(key, str | int | float) for key in items[::2]):
         raise RefusedPickleError("a dictionary whose keys are no names or numbers")
     return dict(zip(items[::2], items[1::2], strict=True))
 
 
 def _is_metadata(state: object) -> bool:
-    """Whether it is the versions that PyTorch adds to a module's parameters."""
+    """Whether a state holds only the version numbers that PyTorch stores with parameters."""
     return isinstance(state, dict) and set(state) <= {"_metadata"}
 
 
@@ -274,7 +277,7 @@ def _jax_array(fun: Any, _args: Any, state: Any, _about: Any = None) -> Array:
 
 
 def _mapping(items: Any = None) -> dict[Any, Any]:
-    """The dictionary itself: copies could be asked for without end."""
+    """The dictionary itself, not a copy: a file could ask for copies without end."""
     mapping: dict[Any, Any] = {} if items is None else _require(dict, items)
     return mapping
 
@@ -302,7 +305,7 @@ def strided(flat: Array, start: int, sizes: Sequence[int], steps: Sequence[int])
 
 
 def _is_scripted(what: PickledName) -> bool:
-    """Whether it names an object of TorchScript that is no compiled one."""
+    """Whether it names a TorchScript object that is not a compiled C++ class."""
     name = str(what)
     return name.startswith("__torch__.") and not name.startswith("__torch__.torch.classes.")
 

@@ -76,7 +76,6 @@ class PointSteps:
     """Fewest steps between positions in a maze."""
 
     maze: Maze
-    """The walls."""
     corner: float = CORNER
     """Distance of paths from a wall's corner, in each coordinate; below half a cell."""
     push: float = PUSH

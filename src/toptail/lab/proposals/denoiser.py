@@ -113,7 +113,6 @@ class Diffusion(Learner):
 
     @property
     def schedule(self) -> Schedule:
-        """The noise levels."""
         return Schedule(self.levels)
 
     def stack(self, action_dim: int) -> Stack:

@@ -33,7 +33,6 @@ class DiffusionPolicy:
     """A behaviour model with its parameters: pi(a | s, g), sampled with the EMA parameters."""
 
     model: Diffusion
-    """The model's settings."""
     params: Params
     """One seed's parameters, with their moving average."""
 

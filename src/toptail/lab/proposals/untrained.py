@@ -85,7 +85,6 @@ class UniformActions:
     def draw(
         self, keys: IntArray, _states: FloatArray, _goals: FloatArray, count: int
     ) -> FloatArray:
-        """Draw from the box, independent of the state."""
         shape = (count, self._width)
         drawn = [rng.uniform(-1.0, 1.0, shape) for rng in generators(self._seed, keys)]
         return np.stack(drawn).astype(np.float32)
@@ -131,7 +130,6 @@ class NearActions:
     def draw(
         self, keys: IntArray, states: FloatArray, _goals: FloatArray, count: int
     ) -> FloatArray:
-        """Draw without replacement."""
         if count > self._near:
             raise InputError(
                 f"{count} candidates cannot be drawn from the actions of {self._near} near states: "

@@ -134,7 +134,6 @@ SPREAD: Final = 0.01
 """Standard deviation of the drawn actions, at least."""
 STARTS: Final = 16
 STEPS: Final = 50
-"""Steps of gradient ascent."""
 RATE: Final = 0.05
 """Length of a step of gradient ascent, whatever the length of the gradient."""
 _BLOCK: Final = 128

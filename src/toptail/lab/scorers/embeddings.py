@@ -90,7 +90,7 @@ class Embedding:
         return replace(data.with_extra(extra, **self.origin), probe=probe)
 
     def scored(self, score: Score) -> Score:
-        """The score of rows, from one of embeddings: phi as states, no actions, psi as goals."""
+        """A score of rows from one of embeddings, which takes phi as states and psi as goals."""
         return partial(_score, self, score)
 
 

@@ -125,8 +125,8 @@ def of_run(home: Path, seed: int, task: str, readout: str = "") -> list[Scorer]:
     stored = stored_config(run)
     critic = entry(str(run.config["critic"]))
     _require_label(run, stored)
-    made = run.record["data"].get("extra", {})
-    embedding = recorded(folder, made) if "embed" in made else None
+    extra = run.record["data"].get("extra", {})
+    embedding = recorded(folder, extra) if "embed" in extra else None
 
     def score(readout: str) -> Score:
         own = RunScore(trained, readout)
@@ -221,7 +221,6 @@ def _require_label(run: Run, stored: RunConfig) -> None:
 
 
 def run_origin(run: Run) -> dict[str, Any]:
-    """What identifies a run."""
     config = run.config
     return {
         "run": "/".join(run.folder.parts[-3:]),

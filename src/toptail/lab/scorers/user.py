@@ -198,7 +198,7 @@ def _of_text(text: str, reserved: Collection[str]) -> list[Scorer]:
 
 
 def named(text: str) -> tuple[str | None, str]:
-    """The name before an equals sign, and the rest; an equals sign of an argument is no such."""
+    """Split ``NAME=REST``; an equals sign inside the arguments of a call does not count."""
     head, paren, tail = text.partition("(")
     name, equals, rest = head.partition("=")
     return (name, rest + paren + tail) if equals else (None, text)
@@ -244,7 +244,7 @@ def _loaded(path: Path, call: _Call) -> tuple[Callable[..., Any], Callable[..., 
     found = getattr(user_module(path), call.function, None)
     if not callable(found):
         raise InputError(f"{path} has no function '{call.function}': name one that is there.")
-    return found, _made(found, where, call), where
+    return found, _score_function(found, where, call), where
 
 
 def _step_reward(where: str, *objects: object) -> float:
@@ -340,18 +340,18 @@ def _run(path: Path) -> ModuleType:
     return module
 
 
-def _made(found: Callable[..., Any], where: str, call: _Call) -> Callable[..., Any]:
+def _score_function(found: Callable[..., Any], where: str, call: _Call) -> Callable[..., Any]:
     """The score function itself, or the result of a function that makes one."""
     if call.keywords is None and _has_required_arguments(found):
         return found
     with user_code(where, "failed"):
-        made = found(*call.values, **(call.keywords or {}))
-    if not callable(made):
+        result = found(*call.values, **(call.keywords or {}))
+    if not callable(result):
         raise InputError(
-            f"{where} returned {type(made).__name__}: expected a function of states, actions and "
+            f"{where} returned {type(result).__name__}: expected a function of states, actions and "
             "goals."
         )
-    function: Callable[..., Any] = made
+    function: Callable[..., Any] = result
     return function
 
 
@@ -408,7 +408,6 @@ def foreign_scorers(name: str | None, text: str) -> list[Scorer]:
 
 
 def read_checkpoint(kind: str, path: Path) -> ForeignCritic:
-    """The critic of another library's checkpoint."""
     module = importlib.import_module(f"toptail.lab.foreign.{kind}")
     read: Callable[[Path], ForeignCritic] = getattr(module, f"read_{kind}")
     return read(path)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import as_completed
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +16,7 @@ from toptail.io.arrays import read_arrays, write_arrays
 from toptail.io.files import remove_at_once, sweep
 from toptail.io.json_files import read_object, write_json
 from toptail.jobs.job import Job
-from toptail.jobs.workers import deaf_to_interrupts, one_thread_each, worker_pool
+from toptail.jobs.workers import worker_map
 from toptail.lab.tasks.episodes import (
     DirectionExpert,
     Episode,
@@ -62,7 +61,6 @@ class Collection:
 
     @property
     def task(self) -> TaskName:
-        """The parts of the name."""
         return parse_name(self.name)
 
     def counts(self) -> dict[Split, int]:
@@ -99,7 +97,6 @@ def check_collectable(collection: Collection) -> None:
 
 
 def make_collector(collection: Collection) -> Collector:
-    """The collector of a task's episodes."""
     check_collectable(collection)
     task, rows, noise = collection.task, _rows(collection), _recipe(collection.task).noise
     if not task.is_maze:
@@ -141,8 +138,9 @@ def collect(
     done = total - sum(missing.values())
     report = progress if progress is not None else lambda _done, _total: None
     report(done, total)
-    with closing(_run(collection, parts, groups, workers)) as finished:
-        for group in finished:
+    work = partial(_collect_group, collection, parts)
+    with closing(worker_map(work, groups, workers, one_thread=True)) as finished:
+        for group, _ in zip(groups, finished, strict=True):
             done += missing[group]
             report(done, total)
 
@@ -159,7 +157,7 @@ def collection_jobs(collection: Collection, out: Path, work: Callable[[], object
     paths = {split: split_path(out, split) for split in counts}
     collected = _is_collected(collection, counts, paths) and not parts.exists()
 
-    def piece(group: _Group) -> Job:
+    def job_of(group: _Group) -> Job:
         files = group.files(parts)
 
         def collect_them() -> None:
@@ -175,7 +173,7 @@ def collection_jobs(collection: Collection, out: Path, work: Callable[[], object
             done=lambda: collected or all(file.exists() for file in files),
         )
 
-    jobs = [piece(group) for group in _groups(collection, counts)]
+    jobs = [job_of(group) for group in _groups(collection, counts)]
     return [
         *jobs,
         Job(
@@ -285,23 +283,6 @@ def _groups(collection: Collection, counts: dict[Split, int]) -> Iterator[_Group
 
 def _part(parts: Path, split: Split, episode: int) -> Path:
     return parts / f"{split}-{episode:06d}.npz"
-
-
-def _run(
-    collection: Collection, parts: Path, groups: list[_Group], workers: int
-) -> Generator[_Group, None, None]:
-    """Collect the groups, in this process or in several, and yield each when it is done."""
-    if workers == 1 or len(groups) <= 1:
-        for group in groups:
-            _collect_group(collection, parts, group)
-            yield group
-        return
-    with one_thread_each(), worker_pool(min(workers, len(groups))) as pool:
-        with deaf_to_interrupts():
-            jobs = {pool.submit(_collect_group, collection, parts, g): g for g in groups}
-        for future in as_completed(jobs):
-            future.result()
-            yield jobs[future]
 
 
 def _collect_group(collection: Collection, parts: Path, group: _Group) -> None:

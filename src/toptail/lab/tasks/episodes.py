@@ -32,7 +32,6 @@ class Situation:
     directions: Positions
     """Unit vectors from the agents towards the next cell on the way, ``[episodes, 2]``."""
     maze: Maze
-    """The maze."""
 
 
 class Expert(Protocol):
@@ -64,7 +63,6 @@ class DirectionExpert:
         return situation.directions
 
     def describe(self) -> str:
-        """The expert's name."""
         return "the direction itself"
 
 
@@ -104,7 +102,6 @@ class Navigator:
         self._batch: MazeBatch | None = None
 
     def collect(self, seeds: Sequence[np.random.SeedSequence]) -> list[Episode]:
-        """Collect one episode per seed; each depends on its own seed alone."""
         batch = self._sized(len(seeds))
         streams = [seed.spawn(4) for seed in seeds]
         goal_rngs = [np.random.default_rng(stream[1]) for stream in streams]
@@ -280,7 +277,6 @@ class Player:
         self._oracles = _plan_oracles(task, self._env, noise)
 
     def collect(self, seeds: Sequence[np.random.SeedSequence]) -> list[Episode]:
-        """Collect one episode per seed; each depends on its own seed alone."""
         return [self._collect_one(seed) for seed in seeds]
 
     def _collect_one(self, seed: np.random.SeedSequence) -> Episode:

@@ -36,7 +36,6 @@ class Maze:
 
     @classmethod
     def of(cls, env: Any) -> Maze:
-        """The maze of an OGBench environment."""
         return cls(np.asarray(env.unwrapped.maze_map) == 1)
 
     @cached_property

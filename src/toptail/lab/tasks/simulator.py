@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from toptail.errors import InputError, how_to_install
 from toptail.lab.tasks.maze import POINT_REACH, Maze, Positions
 from toptail.lab.tasks.names import MAZES, TaskName
-from toptail.lab.tasks.trajectories import IntArray, Trajectories
+from toptail.lab.tasks.trajectories import Trajectories
 
 
 def available_cores() -> int:
-    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -144,30 +143,6 @@ class Simulator:
         data.qpos[:] = qpos
 
 
-def restore_errors(task: TaskName, trajectories: Trajectories, rows: IntArray) -> FloatArray:
-    """Restore rows, take their recorded actions, and compare with the recorded next rows.
-
-    Returns
-    -------
-    FloatArray
-        For each row the largest of |o − o*| / max(1, |o*|) over the next observation's numbers,
-        where o is simulated and o* is recorded.
-    """
-    simulator = Simulator(task)
-    errors = np.empty(len(rows))
-    for i, row in enumerate(rows):
-        if trajectories.terminals[row]:
-            raise InputError(
-                f"Row {row} of {trajectories.source} is the last of its trajectory: its action "
-                "leads nowhere, so there is no next row to compare with."
-            )
-        simulator.restore(trajectories, int(row))
-        found = simulator.step(trajectories.actions[row])
-        recorded = trajectories.observations[row + 1].astype(np.float64)
-        errors[i] = np.max(np.abs(found - recorded) / np.maximum(1.0, np.abs(recorded)))
-    return errors
-
-
 _SUBSTEPS = 5
 # The humanoid's bodies, as its observation lists them: hands and feet.
 _TORSO, _HEAD = 1, 2
@@ -206,7 +181,6 @@ class MazeBatch:
 
     @property
     def size(self) -> int:
-        """Number of simulations."""
         return len(self.qpos)
 
     @property

@@ -33,7 +33,6 @@ class Triples:
     trajectory: IntArray
     """The trajectory that both rows are on, ``[n]``."""
     gamma: float
-    """Discount of the return-to-go."""
 
     def __len__(self) -> int:
         return len(self.rows)

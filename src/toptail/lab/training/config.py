@@ -109,7 +109,6 @@ class LearnerConfig(ABC):
 
     @property
     def name(self) -> str:
-        """Name in folders and tables."""
         return self.label or self.critic
 
     @abstractmethod

@@ -55,7 +55,6 @@ class OfflineData(NamedTuple):
 
 
 def device_data(trajectories: Trajectories) -> OfflineData:
-    """Put the rows on the default device."""
     if len(trajectories) > np.iinfo(np.int32).max:
         raise InputError(
             f"{trajectories.source} has {len(trajectories):,} rows: too many to index."
@@ -301,7 +300,6 @@ class TaskData:
     sha256: str
     val_sha256: str
     source: str
-    """Path of the training split."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """Hash and origin of ``rows.extra``; empty without further numbers."""
 

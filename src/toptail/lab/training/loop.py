@@ -234,7 +234,6 @@ Data = TypeVar("Data")
 
 
 def shapes_of(data: Data) -> Data:
-    """The shapes of a data set on the device."""
     shapes: Data = jax.eval_shape(lambda rows: rows, data)
     return shapes
 

@@ -6,12 +6,10 @@ same steps as ``metrics.jsonl``, one run per seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import matplotlib as mpl
 import numpy as np
@@ -19,11 +17,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
-from toptail.errors import InputError, option
 from toptail.io.files import atomic
 from toptail.lab.training.session import BatchProgress, Watch
 from toptail.report.figures import NEUTRAL, SETTINGS, new_figure
 from toptail.report.page import line_style
+from toptail.report.trackers import open_run, require_trackers, send
 
 Line: TypeAlias = Mapping[str, float | None]
 """A step and the scalars that were logged there; None where one is not finite."""
@@ -92,77 +90,11 @@ def _draw(place: Axes, title: str, lines: Sequence[Line]) -> None:
     place.grid(axis="y")
 
 
-Kind: TypeAlias = Literal["tensorboard", "trackio", "wandb"]
-
-PROJECT: Final = "toptail"
-"""Name of the trackers' project."""
-
-
-@dataclass(frozen=True)
-class TrackedRun:
-    """One run of a tracker."""
-
-    log: Callable[[Mapping[str, float], int], Any]
-    finish: Callable[[], Any]
-
-
-def _tensorboard(out: Path, name: str, config: Mapping[str, Any]) -> TrackedRun:
-    """Event files in ``OUT/tensorboard/TASK/CRITIC/seed-N``."""
-    del config
-    writer = import_module("tensorboard.summary").Writer(str(out / "tensorboard" / name))
-
-    def log(scalars: Mapping[str, float], step: int) -> None:
-        for scalar, value in scalars.items():
-            writer.add_scalar(scalar, value, step)
-        writer.flush()
-
-    return TrackedRun(log, writer.close)
-
-
-def _trackio(out: Path, name: str, config: Mapping[str, Any]) -> TrackedRun:
-    del out
-    run = import_module("trackio").init(
-        project=PROJECT, name=name, config=dict(config), resume="allow", embed=False
-    )
-    return TrackedRun(lambda scalars, step: run.log(dict(scalars), step=step), run.finish)
-
-
-def _wandb(out: Path, name: str, config: Mapping[str, Any]) -> TrackedRun:
-    """A run of Weights & Biases with its own settings; its files are in OUT."""
-    run = import_module("wandb").init(
-        project=PROJECT, name=name, config=dict(config), dir=str(out), reinit="create_new"
-    )
-    return TrackedRun(lambda scalars, step: run.log(dict(scalars), step=step), run.finish)
-
-
-_OPEN: Final[Mapping[str, Callable[[Path, str, Mapping[str, Any]], TrackedRun]]] = {
-    "tensorboard": _tensorboard,
-    "trackio": _trackio,
-    "wandb": _wandb,
-}
-
-
-def require_trackers(kinds: Sequence[str]) -> None:
-    """Refuse a tracker that is not known, or whose package is not installed."""
-    for kind in kinds:
-        if kind not in _OPEN:
-            raise InputError(
-                f"{option('log', kind)}: there is no such tracker; they are {', '.join(_OPEN)}."
-            )
-        try:
-            import_module("tensorboard.summary" if kind == "tensorboard" else kind)
-        except ImportError:
-            raise InputError(
-                f"{option('log', kind)} needs the package '{kind}', which is not installed: pip "
-                f"install {kind}. metrics.jsonl is written in any case."
-            ) from None
-
-
 @contextmanager
 def tracking(kinds: Sequence[str], out: Path, task: str, watch: Watch) -> Iterator[Watch]:
     """A watch that calls ``watch`` and reports to trackers; a run opens with its first metrics."""
     require_trackers(kinds)
-    opened: dict[tuple[str, int], list[TrackedRun]] = {}
+    opened: dict[tuple[str, int], list[Any]] = {}
 
     def report(at: BatchProgress) -> None:
         watch(at)
@@ -171,13 +103,15 @@ def tracking(kinds: Sequence[str], out: Path, task: str, watch: Watch) -> Iterat
             if key not in opened:
                 name = f"{task}/{at.critic}/seed-{seed}"
                 about = {"task": task, "critic": at.critic, "seed": seed, "steps": at.steps}
-                opened[key] = [_OPEN[kind](out, name, about) for kind in kinds]
+                opened[key] = [open_run(kind, out, name, about) for kind in kinds]
             scalars = {k: x for k, x in line.items() if k != "step" and x is not None}
             for run in opened[key]:
-                run.log(scalars, at.step)
+                send(run, scalars, at.step)
+                if hasattr(run, "flush"):  # TensorBoard
+                    run.flush()
 
     try:
         yield report
     finally:
         for run in (run for runs in opened.values() for run in runs):
-            run.finish()
+            run.finish() if hasattr(run, "finish") else run.close()

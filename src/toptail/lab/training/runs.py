@@ -45,7 +45,6 @@ def metrics_line(step: int, scalars: Mapping[str, float]) -> Line:
 
 
 def append_line(path: Path, line: Line) -> None:
-    """Append a line to ``metrics.jsonl``."""
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line, allow_nan=False) + "\n")
 

@@ -550,14 +550,14 @@ class TrainingJob:
     out: Path
     """Runs go to ``out/TASK/CRITIC/seed-N``."""
 
-    def piece(
+    def job(
         self,
         source: str,
         every: int,
         command: str = "",
         prepare: Callable[[TaskData, Dataset], TaskData] | None = None,
     ) -> Job:
-        """The training as a piece of a command, on the data set of this name or path.
+        """The training as a job of a command, on the data set of this name or path.
 
         ``prepare`` adds to the data what its rows do not have. Precision and lines of metrics
         follow from the device, of which a list knows nothing.

@@ -55,7 +55,6 @@ class SoccerStrategy:
         self._detours: Positions = np.zeros((0, 2))
 
     def start(self, rngs: Sequence[np.random.Generator]) -> None:
-        """Begin new episodes."""
         self._rngs, self._visited = rngs, []
         self._detours = np.full((len(rngs), 2), np.nan)  # no detour
 
@@ -209,11 +208,9 @@ class SoccerExpert:
         return SoccerStrategy(self.arena, self.stitch)
 
     def start(self, rngs: Sequence[np.random.Generator]) -> None:
-        """Begin new episodes."""
         self._strategy.start(rngs)
 
     def actions(self, situation: Situation) -> NDArray[Any]:
-        """The action of each episode's walker."""
         decision = self._strategy.decide(situation)
         walking = _loaded(self.ant)(walking_inputs(situation, decision.targets))
         dribbling = _loaded(self.antball)(dribbling_inputs(situation, decision.targets))

@@ -129,9 +129,7 @@ class Walker:
     deviation: NDArray[np.float32]
     """Standard deviation of the networks' inputs, ``[inputs]``."""
     kernels: tuple[NDArray[np.float32], ...]
-    """One matrix per layer."""
     biases: tuple[NDArray[np.float32], ...]
-    """One vector per layer."""
     published: bool = False
     """Whether it was trained by OGBench's recipe: without normalized inputs and LayerNorm."""
 
@@ -172,7 +170,6 @@ class Walker:
 
     @classmethod
     def load(cls, path: Path) -> Walker:
-        """Read an actor back."""
         tensors, metadata = read_tensors(path)
         with refusing(path, "holds no walker", "train it again"):
             return cls.of(metadata["body"], tensors, metadata.get("recipe") == "published")
