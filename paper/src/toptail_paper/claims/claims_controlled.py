@@ -271,7 +271,6 @@ def largest_shift(tables: Tables, _task: str) -> Named:
 
 
 def check_of(tables: Tables, name: str) -> Mapping[str, Any]:
-    """A stored check of the theory by its name."""
     for check in tables.get("theory", {}).get("checks", ()):
         if check["claim"] == name:
             found: Mapping[str, Any] = check

@@ -24,9 +24,7 @@ class Asked:
     """What a grid's cell must have."""
 
     metric: str
-    """The metric of the cell."""
     condition: Condition
-    """The condition that it must meet."""
     less: tuple[str, ...] = ()
     """Rows of the main table of retrieval; the lowest of them is subtracted first."""
 
@@ -51,7 +49,6 @@ class SettledGrid:
     names: tuple[str, ...]
     """Names of the grids: ``results/settled/NAME.json``."""
     asked: tuple[Asked, ...]
-    """What a cell must have, all of it."""
     says: str
     """The same in words."""
     where: Mapping[str, str] = field(default_factory=dict)

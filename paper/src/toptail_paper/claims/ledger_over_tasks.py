@@ -56,7 +56,6 @@ class TasksEntry(ClaimEntry):
     """An entry of the ledger over tasks; it has a ``number`` where one task alone decides."""
 
     tasks: dict[str, ClaimEntry]
-    """The entry of each task that decides the statement."""
     not_counted: dict[str, str]
     """The other tasks, and why they do not decide it."""
 
@@ -103,7 +102,6 @@ def over_tasks(by_task: Mapping[str, tuple[Tables, str]]) -> list[TasksEntry]:
 
 
 def _combined(own: Mapping[str, ClaimEntry], left: Mapping[str, str]) -> TasksEntry:
-    """One entry over several tasks, made of the entries of those that count."""
     first = next(iter(own.values()))
     alone = len(own) == 1
     status, on = _status(list(own.values()))
@@ -159,7 +157,6 @@ def _why_not(claim: Claim, tables: Tables, task: str) -> str:
 
 
 def _page(entries: Sequence[TasksEntry], tasks: Sequence[str]) -> str:
-    """The ledger in Markdown."""
     lead = (
         f"{counted(entries)}. Tasks: {', '.join(tasks)}. {seen_on_tasks(entries)}. {INTERVALS} "
         "Tasks that do not decide a statement are not counted. How each task decides stands in its "

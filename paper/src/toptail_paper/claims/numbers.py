@@ -57,11 +57,9 @@ class Number:
     """One number with what is known of its uncertainty."""
 
     mean: float
-    """Mean over seeds."""
     interval: Interval | None = None
     """Its 95 % interval, where it has one: the table's own, or one over seeds."""
     seeds: Mapping[str, float] = field(default_factory=dict)
-    """The value of each seed."""
     over: str = ""
     """What the interval is over; empty where there is none."""
     replicates: Replicates | None = field(default=None, compare=False, repr=False)
@@ -85,7 +83,6 @@ class Number:
 
     @property
     def high(self) -> float:
-        """Upper end of the interval."""
         return self._ends[1]
 
     @property
@@ -177,7 +174,6 @@ class Numbers:
     """What a comment calls them."""
 
     def called(self, what: str) -> Numbers:
-        """The same numbers under another heading."""
         return replace(self, what=what)
 
     def requiring(self, *others: Numbers) -> Numbers:
@@ -220,8 +216,6 @@ def each(
 
 
 def together(*parts: Numbers) -> Numbers:
-    """All the numbers of several lookups."""
-
     def of(tables: Tables, task: str) -> Named:
         return {name: x for part in parts for name, x in part.of(tables, task).items()}
 
@@ -258,7 +252,6 @@ def spread(
 
 
 Of = Callable[[list[float]], float]
-"""A number of a curve."""
 
 
 def of_curve(tables: Tables, task: str, critic: str, name: str, of: Of) -> Number:
@@ -283,7 +276,6 @@ def of_curve(tables: Tables, task: str, critic: str, name: str, of: Of) -> Numbe
 
 
 def curve(name: str, critics: Sequence[str], of: Of) -> Numbers:
-    """A number of every critic's mean curve."""
     return Numbers(
         lambda tables, task: {
             f"{c} on {task}": of_curve(tables, task, c, name, of) for c in critics
@@ -307,7 +299,6 @@ def seed_curve(name: str, critics: Sequence[str], of: Of, called: str = ALONE) -
 
 
 def ratio(top: Numbers, bottom: Numbers, what: str = "Ratios") -> Numbers:
-    """Each number as a multiple of its reference."""
     return _combined(top, bottom, quotient, what)
 
 
@@ -417,7 +408,6 @@ def spread_ratio(x: Number, y: Number) -> Number:
 
 
 def shifted(x: Number, by: float) -> Number:
-    """The number and its interval moved by a constant."""
     ends = None if x.interval is None else (x.interval[0] + by, x.interval[1] + by)
     moved = x.replicates and Replicates(x.replicates.draws + by, x.replicates.task)
     return replace(x, mean=x.mean + by, interval=ends, replicates=moved)
@@ -477,5 +467,4 @@ def most(numbers: Numbers, sign: int = 1) -> Numbers:
 
 
 def least(numbers: Numbers) -> Numbers:
-    """The number with the smallest mean of each task."""
     return most(numbers, -1)

@@ -42,7 +42,6 @@ class _Setting:
         return get_args(self.kind)[0] if get_origin(self.kind) is tuple else None
 
     def field(self, flag: str) -> tuple[str, Any, Any]:
-        """The flag's entry in a dataclass."""
         listed = self.element is not None
         shown = ",".join(str(x) for x in self.default) or "none" if listed else self.default
         text = self.text if shown is None else f"{self.text} Unless given: {shown}."

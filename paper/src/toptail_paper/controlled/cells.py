@@ -40,7 +40,6 @@ class CriticCell:
     world: ControlledWorld
     """Where its data comes from."""
     seeds: tuple[int, ...]
-    """Training seeds."""
     steps: tuple[int, ...]
     """Training lengths to evaluate at, ascending, all from one run."""
     keep_scores: bool = False
@@ -61,7 +60,6 @@ class Trained:
     unit: Unit
     """Where it lies."""
     cell: CriticCell
-    """What it belongs to."""
     seed: int
 
     @property
@@ -75,7 +73,6 @@ class Trained:
         return {k: v.astype(np.float32) for k, v in self.unit.arrays("scores").items()}
 
     def params(self) -> Params:
-        """The trained parameters."""
         return load_params(self.unit.folder / "params.safetensors")
 
 

@@ -191,7 +191,6 @@ def _candidates(panel: Axes, landscape: Landscape, critic: str) -> None:
 
 
 def drawings(study: ControlledResults) -> list[Drawing]:
-    """Every figure that the stored files suffice for, in the order of the page."""
     found: dict[str, Callable[[], Figure]] = {}
     curves, surfaces = study.curves, study.landscape
     if surfaces is not None:

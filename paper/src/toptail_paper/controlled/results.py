@@ -35,7 +35,6 @@ NAMES: Final[Mapping[str, str]] = {
 
 
 def critic_name(critic: str) -> str:
-    """Name of a critic as a reader sees it."""
     return NAMES.get(critic) or title(critic)
 
 
@@ -44,11 +43,9 @@ class SearchCurves:
     """Best-of-K curves of several critics, over seeds."""
 
     k: tuple[int, ...]
-    """Candidate counts."""
     oracle: Floats
     """[K] value of the best of K candidates."""
     random: float
-    """Value of a random candidate."""
     content: Mapping[str, Any]
     """critic → metric → {"seeds": {seed: [K]}}."""
     in_support: Mapping[str, Mapping[str, float]]
@@ -58,7 +55,6 @@ class SearchCurves:
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> SearchCurves:
-        """From ``curves.json``."""
         oracle, norms = (
             np.array(content["oracle"], dtype=float),
             content.get("phi_norm_in_support", {}),
@@ -86,7 +82,6 @@ class Landscape:
 
     @property
     def radius(self) -> float:
-        """Radius of the support disk."""
         return float(self.array("radius").item())
 
     @property
@@ -99,7 +94,6 @@ class Landscape:
         return np.asarray(np.linalg.norm(self.array("candidates"), axis=-1) > self.radius)
 
     def pick(self, critic: str) -> int:
-        """Index of the candidate that a critic selects."""
         return int(self.array(f"pick_{critic}").item())
 
     def regret(self, critic: str) -> float:
@@ -114,7 +108,6 @@ class Point(NamedTuple):
     x: float | str
     """The setting: a number, or a word such as "learned"."""
     seeds: tuple[float, ...]
-    """The metric, by seed."""
     paper: float | None
     """What the paper reports, if anything."""
 
@@ -130,7 +123,6 @@ class SweptTable:
     tasks: Mapping[float | str, str]
     """Setting → task in the table, in order."""
     table: Mapping[str, Any]
-    """The stored table."""
 
     @property
     def critics(self) -> tuple[str, ...]:
@@ -172,9 +164,7 @@ class ControlledResults(StudyResults):
     """Everything a run folder holds for a reader."""
 
     curves: SearchCurves | None
-    """Best-of-K curves."""
     landscape: Landscape | None
-    """Score surfaces."""
     theory: Mapping[str, Any] | None
     """``theory.json``: {"checks": [...], ...}."""
     audit: Mapping[str, Any] | None

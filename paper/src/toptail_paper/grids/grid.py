@@ -87,7 +87,6 @@ class GridCell:
     """One critic with settings on one data set, read after so many steps."""
 
     data: str
-    """The data set, as `DeclaredGrid.data` has it."""
     label: str
     """The critic with its settings, without its steps."""
     steps: int
@@ -125,11 +124,9 @@ class DeclaredGrid:
     reads: tuple[str, ...]
     """What is read: see `READS`."""
     answer: Answer
-    """What would count as an answer."""
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Setting -> values that are crossed with each other, for every critic."""
     shared: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of all trainings."""
     sizes: Mapping[str, Any] = field(default_factory=dict)
     """How much is read: queries, triples, candidates; see `toptail_paper.grids.grid`."""
     lanes: int = 32
@@ -170,7 +167,6 @@ class DeclaredGrid:
 
     @property
     def amounts(self) -> Sizes:
-        """How much of everything is read."""
         known = {each.name for each in fields(Sizes)}
         for name in self.sizes:
             if name not in known:

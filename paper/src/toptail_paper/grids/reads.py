@@ -66,7 +66,6 @@ class GridData:
     name: str
     """As the grid has it."""
     task: TaskDataset
-    """The data set."""
     width: int
     """Columns of an observation that are the task's own."""
     sizes: Sizes
@@ -143,15 +142,11 @@ class Subject:
     trained: TrainedCritic
     """The critic, in float32."""
     config: RunConfig
-    """How it was trained."""
     seed: int
-    """Its training seed."""
     data: GridData
-    """What it was trained on."""
 
     @property
     def score(self) -> RunScore:
-        """Its deployed scalar."""
         return RunScore(lambda: self.trained, self.trained.critic.deployed)
 
 

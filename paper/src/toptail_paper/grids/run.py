@@ -21,7 +21,6 @@ from toptail_paper.grids.rules import decide
 from toptail_paper.study.store import RunFolder, plain
 
 RESULTS = "results.json"
-"""Cells and answer of a grid."""
 
 
 def grid_jobs(

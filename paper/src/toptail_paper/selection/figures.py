@@ -36,7 +36,6 @@ from toptail_paper.study.search_error import FIGURE, LABEL, search_error_figure
 
 
 def drawings(study: SelectionResults) -> list[Drawing]:
-    """Every figure that the stored files suffice for, in the order of the page."""
     scorers = next(iter(study.curves["judges"].values()))["critics"]
     left_out = len(drawn(scorers)) < len(scorers)
     words = " The two-head critics are in the tables." if left_out else ""

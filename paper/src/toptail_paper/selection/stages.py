@@ -56,13 +56,10 @@ class Selection:
     """One task's study: its folder, its settings, and its trained runs."""
 
     folder: SelectionFolder
-    """``OUT/TASK``."""
     config: SelectionConfig
-    """Every setting."""
     runs: Path | None = None
     """``RUNS`` of ``RUNS/TASK/CRITIC/seed-N``; None where every stage's file is already there."""
     tick: Tick = no_tick
-    """Progress of each stage."""
 
     @classmethod
     def at(

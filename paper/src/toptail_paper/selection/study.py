@@ -37,13 +37,10 @@ class SelectionRequest(Request):
     """One call of the selection study, of one task."""
 
     config: SelectionConfig
-    """The task's settings."""
     dataset: Dataset
-    """Both splits of the task's data."""
     stages: Sequence[str]
     """The stages to be made, without the tables."""
     inputs: UserInputs = UserInputs()
-    """Candidates and scorers of the user's own."""
     deployed: tuple[str, ...] = ()
     """Critics whose deployment is checked; the trained ones of the paper's four where empty."""
     deployment: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

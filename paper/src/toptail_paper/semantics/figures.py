@@ -182,7 +182,6 @@ Curves = Mapping[str, Mapping[str, Any]]
 
 
 def drawings(study: SemanticsResults) -> list[Drawing]:
-    """Every figure that the stored files suffice for, in the order of the page."""
     found: dict[str, Callable[[], Figure]] = {}
     if deciles := study.curve("deciles"):
         found["calibration"] = partial(calibration_figure, deciles)
@@ -321,7 +320,6 @@ def _profile_panel(
 
 
 def retrieval_figure(table: Mapping[str, Any]) -> Figure:
-    """Retrieval AUC by task and critic."""
     rows: Mapping[str, Any] = table["rows"]
     scorers = drawn(s for task in rows.values() for s in task)
     figure = new_figure(max(WIDTH, min(11.0, 2.0 + 1.25 * len(rows))), 3.4)

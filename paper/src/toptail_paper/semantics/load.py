@@ -53,7 +53,6 @@ class TaskScores:
     """Everything that was scored on one task."""
 
     task: str
-    """Name of the data set."""
     key: str
     """Name in tables: the paper's, where the data set is the paper's."""
     navigation: bool

@@ -44,7 +44,6 @@ TrainedAt = Mapping[str, Mapping[str, Sequence[float | str]]]
 
 
 def texts(study: SemanticsResults) -> Texts:
-    """The page's words."""
     return Texts(
         title="Score semantics",
         brand="score semantics",
@@ -57,7 +56,6 @@ def texts(study: SemanticsResults) -> Texts:
 
 
 def summary(study: SemanticsResults) -> list[str]:
-    """Say what came out, in sentences that hold numbers."""
     lines = []
     for table, metric, words in (
         ("main", "tau", "Kendall τ between score and γ^d"),
@@ -199,7 +197,6 @@ def _from_to(part: Mapping[str, Any]) -> str:
 
 
 def _method(study: SemanticsResults) -> list[tuple[str, str | None]]:
-    """How it was computed: settings and the record of the run."""
     config, record = study.config, study.record
     seconds = record.get("seconds")
     return [

@@ -19,7 +19,6 @@ class SemanticsResults(StudyResults):
     """Everything a run folder holds for a reader."""
 
     curves: Mapping[str, Any]
-    """``curves.json``; empty where there is none."""
 
     @property
     def k(self) -> tuple[int, ...]:
@@ -62,7 +61,6 @@ def config_in(folder: Path) -> SemanticsConfig | None:
 
 
 def stored_config(out: str | Path) -> SemanticsConfig:
-    """The configuration in ``config.json``."""
     path = Path(out) / "config.json"
     if not path.is_file():
         raise InputError(

@@ -21,7 +21,6 @@ class SemanticsRequest(Request):
     """One call of the semantics study."""
 
     config: SemanticsConfig
-    """Tasks, seeds and sizes."""
     ideals: bool = False
     """Whether the ideal critics are scored, too, on the tasks where they are known."""
 

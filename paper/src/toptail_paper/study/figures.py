@@ -52,9 +52,7 @@ class FigureSpec:
     """The words about a figure: everything but the drawing itself."""
 
     name: str
-    """Name of its files."""
     title: str
-    """A few words, the heading on the page."""
     part: str
     """Anchor of the page's part that shows it."""
     labels: tuple[str, ...] = ()

@@ -56,9 +56,7 @@ class Occupancy:
     """Where the behaviour is d = 1, 2, ... steps later, weighed by (1 - z) z^(d-1)."""
 
     behaviour: Behaviour
-    """The chain."""
     discount: float
-    """The discount z."""
     tables: list[Table]
     """For each hidden goal: sum of z^d over d >= 0 of being at a node, ``[n, n]``, from a node at
     which the point has just arrived; new goals follow those that are reached."""
@@ -121,7 +119,6 @@ class Hitting:
     """How soon the policy beta(a | s) comes within the tolerance of a place."""
 
     behaviour: Behaviour
-    """The chain."""
     table: Table
     """Sum of z^d over d >= 0 of being at a node, ``[n, n]``."""
 
@@ -207,7 +204,6 @@ class PointIdeals:
     """The ideal critics of one data set; each is solved on its first use."""
 
     task: str
-    """The data set's name."""
     gamma: float
     """Discount of values and of positives."""
     spacing: float = SPACING
@@ -271,7 +267,6 @@ class PointIdeals:
         return np.asarray(mass * soon / (any_time + self._marginal(goals)))
 
     def scores(self) -> dict[str, Callable[[Rows, Rows, Rows], Points]]:
-        """Every ideal critic by its name."""
         return {
             "q_star": self.q_star,
             "q_behaviour": self.q_behaviour,

@@ -65,7 +65,6 @@ class TrainingSettings:
         return DiffusionRun(task, Diffusion.name, self.diffusion_steps, **how)
 
     def _how(self) -> dict[str, Any]:
-        """What all runs share."""
         shared = {"batch_size": self.batch_size, "learning_rate": self.learning_rate}
         return {**shared, "bfloat16": on_gpu(), "log_every": log_every()}
 
