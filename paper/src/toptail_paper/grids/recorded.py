@@ -175,12 +175,8 @@ def _readable(critic: Critic) -> Critic:
 
 def _reader(name: str) -> Any:
     """The reader of that name; those that need the simulator are imported here."""
-    if name == "search":
-        from toptail_paper.grids.search import read_search
+    if name in READERS:
+        return READERS[name]
+    from toptail_paper.grids import search
 
-        return read_search
-    if name == "actors":
-        from toptail_paper.grids.search import read_actors
-
-        return read_actors
-    return READERS[name]
+    return {"search": search.read_search, "actors": search.read_actors}[name]

@@ -180,9 +180,8 @@ def rate_estimate(hits: int, episodes: int, seed: int, resamples: int) -> Estima
 
 def _boxed(subject: Subject, episodes: Episodes) -> Any:
     """The policy that takes the best of a grid of actions."""
-    axis = np.linspace(-1, 1, AXIS, dtype=np.float32)
-    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-    goals, n = episodes.goals, len(grid)
+    grid, goals = _grid(AXIS), episodes.goals
+    n = len(grid)
 
     def act(states: np.ndarray) -> np.ndarray:
         rows = (np.repeat(states, n, 0), np.tile(grid, (len(states), 1)), np.repeat(goals, n, 0))

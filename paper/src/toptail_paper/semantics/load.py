@@ -218,7 +218,6 @@ def _triples(
         readouts=_readouts(found),
         step_reward=_step_rewards(found, folder),
         values=values,
-        data_sha256=draws.header["data"],
         source=str(folder),
         **{name: _family(found, name) for name in _FAMILIES},
     )

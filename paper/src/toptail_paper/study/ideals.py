@@ -47,10 +47,6 @@ _AT_ONCE = 64
 _NO_CHANCE = 1e-6
 
 
-def _no_tick(_share: float) -> None:
-    pass
-
-
 @dataclass(frozen=True, eq=False)
 class Occupancy:
     """Where the behaviour is d = 1, 2, ... steps later, weighed by (1 - z) z^(d-1)."""
@@ -62,9 +58,7 @@ class Occupancy:
     which the point has just arrived; new goals follow those that are reached."""
 
     @classmethod
-    def solve(
-        cls, behaviour: Behaviour, discount: float, tick: Callable[[float], None] = _no_tick
-    ) -> Occupancy:
+    def solve(cls, behaviour: Behaviour, discount: float) -> Occupancy:
         """Solve for all pairs of nodes."""
         cells, _, n = behaviour.reached.shape
         tables: list[Table] = []
@@ -77,11 +71,9 @@ class Occupancy:
             first += table - reach @ table[nodes]
             jump[:, nodes] += reach
             tables.append(table)
-            tick(0.6 * (cell + 1) / cells)
         afresh = _continued(first / cells, jump / cells)
         for cell, table in enumerate(tables):
             tables[cell] = cls._after_arrival(behaviour, cell, table, afresh)
-            tick(0.6 + 0.4 * (cell + 1) / cells)
         return cls(behaviour, discount, tables)
 
     @staticmethod
