@@ -1,10 +1,11 @@
 """Numbers of stored tables by name, of which the criteria of claims ask conditions.
 
-`each`, `curve`, `seed_curve`, `spread` look numbers up; `ratio`, `less`, `paired`, `most` and
-`least` make numbers of them. All of these are about one task at a time and raise
-`NotMeasuredError` where the stored results do not hold what they need. An interval is the table's
-own, or one over training seeds where the table has none; `Number.over` says which. A difference or
-a ratio of two numbers of one task is paired where bootstrap replicates of both are stored.
+`each`, `curve`, `seed_curve`, `spread` look numbers up; `ratio`, `less`, `paired`, `combined`,
+`each_as`, `most` and `least` make numbers of them. All of these are about one task at a time and
+raise `NotMeasuredError` where the stored results do not hold what they need. An interval is the
+table's own, or one over training seeds where the table has none; `Number.over` says which. A
+difference or a ratio of two numbers of one task is paired where bootstrap replicates of both are
+stored.
 """
 
 from __future__ import annotations
@@ -299,7 +300,7 @@ def seed_curve(name: str, critics: Sequence[str], of: Of, called: str = ALONE) -
 
 
 def ratio(top: Numbers, bottom: Numbers, what: str = "Ratios") -> Numbers:
-    return _combined(top, bottom, quotient, what)
+    return combined(top, bottom, quotient, what)
 
 
 def over_tdq(
@@ -415,12 +416,12 @@ def shifted(x: Number, by: float) -> Number:
 
 def less(top: Numbers, bottom: Numbers, what: str = "Differences") -> Numbers:
     """Differences of numbers, paired where their replicates are stored."""
-    return _combined(top, bottom, difference, what)
+    return combined(top, bottom, difference, what)
 
 
 def paired(top: Numbers, bottom: Numbers, what: str = "Differences") -> Numbers:
     """Differences seed by seed, with intervals over seeds."""
-    return _combined(top, bottom, Number.minus, what)
+    return combined(top, bottom, Number.minus, what)
 
 
 def seed_gap(top: Numbers, bottom: Numbers) -> Numbers:
@@ -431,18 +432,26 @@ def seed_gap(top: Numbers, bottom: Numbers) -> Numbers:
             raise NotMeasuredError("values of seeds")
         return Number(min(x.seeds.values()) - max(y.seeds.values()))
 
-    return _combined(top, bottom, gap, "")
+    return combined(top, bottom, gap, "")
 
 
-def means(numbers: Numbers) -> Numbers:
-    """The same numbers without their intervals: compared by their means."""
+def each_as(numbers: Numbers, by: Callable[[Number], float]) -> Numbers:
+    """One number of each number, without an interval: its mean, an end, its lowest seed."""
     return replace(
         numbers,
-        of=lambda tables, task: {n: Number(x.mean) for n, x in numbers.of(tables, task).items()},
+        of=lambda tables, task: {n: Number(by(x)) for n, x in numbers.of(tables, task).items()},
     )
 
 
-def _combined(
+def mean(x: Number) -> float:
+    return x.mean
+
+
+def lowest_seed(x: Number) -> float:
+    return min(x.seeds.values())
+
+
+def combined(
     top: Numbers, bottom: Numbers, by: Callable[[Number, Number], Number], what: str
 ) -> Numbers:
     """Each number with the reference of the same name, or with the only one there is."""
