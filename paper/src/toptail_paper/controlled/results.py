@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
 from toptail.io.arrays import read_arrays
 from toptail.io.json_files import read_json_if_exists
 from toptail.lab.critics.registry import MAIN
@@ -55,10 +54,7 @@ class SearchCurves:
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> SearchCurves:
-        oracle, norms = (
-            np.array(content["oracle"], dtype=float),
-            content.get("phi_norm_in_support", {}),
-        )
+        oracle, norms = np.array(content["oracle"], dtype=float), content["phi_norm_in_support"]
         return cls(tuple(content["k"]), oracle, content["random"], content["critics"], norms)
 
     def of(self, critic: str, metric: str) -> Floats:
@@ -188,15 +184,10 @@ class ControlledResults(StudyResults):
 def read_controlled(folder: str | Path) -> ControlledResults:
     """Read a run folder; one that holds no run, or a file that cannot be read, is refused."""
     path = Path(folder)
-    if not (path / "config.json").is_file():
-        raise InputError(
-            f"{path} holds no study (config.json is missing); run 'toptail-paper study controlled "
-            f"--out {path}' first."
-        )
-    curves = read_json_if_exists(path / "curves.json")
+    parts, curves = common_parts(path, "controlled"), read_json_if_exists(path / "curves.json")
     surfaces = path / "landscape.npz"
     return ControlledResults(
-        **common_parts(path),
+        **parts,
         curves=None if curves is None else SearchCurves.read(curves),
         landscape=Landscape(read_arrays(surfaces)) if surfaces.is_file() else None,
         theory=read_json_if_exists(path / "theory.json"),

@@ -139,7 +139,7 @@ class SelectionResults(StudyResults):
 
     @property
     def candidates(self) -> Mapping[str, Any]:
-        """Where the candidates came from; empty in results that are older than the note of it."""
+        """Where the candidates came from; empty where a user put the files there."""
         found: Mapping[str, Any] = self.scale.get("candidates", {})
         return found
 

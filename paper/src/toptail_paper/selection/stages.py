@@ -336,7 +336,7 @@ def _require_same_data(study: Selection, origins: Sequence[Mapping[str, Any]], d
 
 
 def _behaviour_model(study: Selection, data: str, *, required: bool) -> Proposal | None:
-    """The task's diffusion run; None where it is not there and stored pools do without it."""
+    """The task's diffusion run; None where it is missing and stored pools replace it."""
     settings, task = study.config.pools, study.config.task
     runs = study.needed_runs("Drawing candidates") if required else study.runs
     if runs is None:
@@ -355,7 +355,7 @@ def _behaviour_model(study: Selection, data: str, *, required: bool) -> Proposal
 
 
 def _reference_members(study: Selection, *, required: bool) -> list[Scorer]:
-    """The runs that judge; none where they are not there and stored values do without."""
+    """The reference runs; empty where some are missing and stored values replace them."""
     task, seeds = study.config.task, study.config.reference.seeds
     runs = study.needed_runs("The reference ensemble") if required else study.runs
     if runs is None:

@@ -79,9 +79,8 @@ def _forget_on_failure(folder: SelectionFolder) -> Iterator[None]:
 
 def write(folder: Path, tick: Tick, **how: Any) -> list[str]:
     """Write tables and curves; see `toptail_paper.selection.write.write_results`."""
-    from toptail_paper.selection.write import (
-        write_results,  # slow to import, and not needed for help
-    )
+    # Slow to import, and not needed for help.
+    from toptail_paper.selection.write import write_results
 
     return write_results(folder, tick, **how)
 

@@ -20,6 +20,7 @@ from toptail_paper.study.figures import (
     WIDTH,
     Drawing,
     SeedBand,
+    drawings_of,
     grouped,
     interval,
     k_axis,
@@ -193,11 +194,7 @@ def drawings(study: SemanticsResults) -> list[Drawing]:
         if study.rows(table):
             found[name] = partial(figure, study.tables[table])
     captions = {"temperature_sweep": temperature_caption(study.tables.get("temperature", {}))}
-    return [
-        Drawing.of(spec, found[name], captions.get(name, ""))
-        for name, spec in FIGURES.items()
-        if name in found
-    ]
+    return drawings_of(FIGURES, found, captions)
 
 
 # ------------------------------------------------------------------------ one figure each

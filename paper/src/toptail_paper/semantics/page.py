@@ -57,23 +57,16 @@ def texts(study: SemanticsResults) -> Texts:
 
 def summary(study: SemanticsResults) -> list[str]:
     lines = []
+    regret = "Normalized regret of"
     for table, metric, words in (
         ("main", "tau", "Kendall τ between score and γ^d"),
         ("retrieval", "auc", "Retrieval AUC"),
-        (
-            "ogbench-curse",
-            "normalized",
-            "Normalized regret of the best of K pooled triples by score",
-        ),
-        (
-            "value-oracle",
-            f"nregret_{EXACT}",
-            "Normalized regret of the same picks by the exact value",
-        ),
+        ("ogbench-curse", "normalized", f"{regret} the best of K pooled triples by score"),
+        ("value-oracle", f"nregret_{EXACT}", f"{regret} the same picks by the exact value"),
         (
             "value-oracle",
             f"nregret_{EUCLIDEAN}",
-            "Normalized regret of the same picks by the Euclidean length of the shortest way",
+            f"{regret} the same picks by the Euclidean length of the shortest way",
         ),
     ):
         rows = {

@@ -73,6 +73,19 @@ class Drawing(FigureSpec):
         return cls(**vars(spec) | {"draw": draw, "caption": caption or spec.caption})
 
 
+def drawings_of(
+    specs: Mapping[str, FigureSpec],
+    found: Mapping[str, Callable[[], Figure]],
+    captions: Mapping[str, str],
+) -> list[Drawing]:
+    """The figures that can be drawn, in the order of their specs."""
+    return [
+        Drawing.of(spec, found[name], captions.get(name, ""))
+        for name, spec in specs.items()
+        if name in found
+    ]
+
+
 def svg_and_png(drawing: Drawing) -> tuple[bytes, bytes]:
     """Draw a figure as SVG and as PNG, with the settings of `SETTINGS` and no others."""
     with mpl.rc_context():
