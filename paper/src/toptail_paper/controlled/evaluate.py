@@ -70,7 +70,8 @@ class Pools:
         return cls(
             queries,
             actions,
-            *(exact_value(each, states, actions, goals) for each in (world, noisy)),
+            exact_value(world, states, actions, goals),
+            exact_value(noisy, states, actions, goals),
             on_support(world, actions),
             sample_data(world, config.heldout, rng),
         )
