@@ -107,11 +107,13 @@ def judges(tables: Tables, task: str, critic: str = "tdq", table: str = MAIN) ->
 
     The reference, and the first judge that knows the maze's shortest ways.
     """
-    known = _asked((REFERENCE, *MAZE_JUDGES), tables, task, critic, table)
+    known = _stored_judges((REFERENCE, *MAZE_JUDGES), tables, task, critic, table)
     return known[: 2 if known[0] == REFERENCE else 1]
 
 
-def _asked(judges: Sequence[str], tables: Tables, task: str, critic: str, table: str) -> list[str]:
+def _stored_judges(
+    judges: Sequence[str], tables: Tables, task: str, critic: str, table: str
+) -> list[str]:
     """The judges, of those given, by which the tau_b of a critic is stored."""
     row = tables.get(table, {}).get("rows", {}).get(task, {}).get(critic, {})
     found = [judge for judge in judges if str(TAU.by(judge)) in row]
@@ -126,7 +128,7 @@ def continuous(tables: Tables, task: str, critic: str = "tdq", table: str = MAIN
     The reference, and the exact value without rounding to whole steps. Whole steps tie most
     candidates of a pool, which bounds the tau_b of any score far below 1.
     """
-    return _asked((REFERENCE, CONTINUOUS), tables, task, critic, table)
+    return _stored_judges((REFERENCE, CONTINUOUS), tables, task, critic, table)
 
 
 def judged(metric: SelectionMetric, critics: Sequence[str], by: Judges = judges) -> Numbers:

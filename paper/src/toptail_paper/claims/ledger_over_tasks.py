@@ -167,7 +167,7 @@ def _page(entries: Sequence[TasksEntry], tasks: Sequence[str]) -> str:
             status_text(entry),
             quoted_sentences(entry),
             quoted_places(entry),
-            f"{_seen(entry)} of {len(entry['tasks'])}",
+            f"{_times_seen(entry)} of {len(entry['tasks'])}",
             " ".join(_by_task(entry)),
         ]
         for entry in entries
@@ -181,7 +181,7 @@ def _page(entries: Sequence[TasksEntry], tasks: Sequence[str]) -> str:
 def seen_on_tasks(entries: Sequence[Mapping[str, Any]]) -> str:
     """In words, how many statements were seen on every task, on some, and on none."""
     several = [entry for entry in entries if len(entry["tasks"]) > 1]
-    shares = [_seen(entry) / len(entry["tasks"]) for entry in several]
+    shares = [_times_seen(entry) / len(entry["tasks"]) for entry in several]
     every, none = shares.count(1.0), shares.count(0.0)
     return (
         f"{len(several)} statements were decided on more than one task: seen on every task "
@@ -189,7 +189,7 @@ def seen_on_tasks(entries: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _seen(entry: Mapping[str, Any]) -> int:
+def _times_seen(entry: Mapping[str, Any]) -> int:
     return sum(HOLDS.get(each["status"]) is True for each in entry["tasks"].values())
 
 

@@ -1,4 +1,4 @@
-"""How much of everything is read."""
+"""What a grid declares: the question, what is trained, what is read, what would be an answer."""
 
 from __future__ import annotations
 
@@ -182,9 +182,9 @@ class DeclaredGrid:
         for label, values in product(self.critics, product(*self.grid.values())):
             critic, own = split_label(label)
             settings = {**typed_settings(label, own), **dict(zip(self.grid, values, strict=True))}
-            made = label_of(critic, settings)
-            typed_settings(made, split_label(made)[1])
-            found.append(made)
+            full = label_of(critic, settings)
+            typed_settings(full, split_label(full)[1])
+            found.append(full)
         return list(dict.fromkeys(found))
 
     def cells(self) -> Iterator[GridCell]:

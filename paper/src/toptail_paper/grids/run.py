@@ -31,7 +31,7 @@ def grid_jobs(
         from toptail_paper.grids.controlled import controlled_jobs
 
         return controlled_jobs(declared, folder, tick)
-    from toptail_paper.grids.recorded import recorded_jobs
+    from toptail_paper.grids.recorded_data import recorded_jobs
 
     return recorded_jobs(declared, folder, networks or folder / "networks", tick)
 

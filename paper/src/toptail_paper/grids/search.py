@@ -15,7 +15,7 @@ from toptail.lab.tasks.maze import UNIT
 from toptail.lab.tasks.names import parse_name
 from toptail.stats.resample import Estimate
 from toptail_paper.grids.cells import Reading, fixed
-from toptail_paper.grids.reads import (
+from toptail_paper.grids.readings import (
     Subject,
     bootstrap_of,
     near_pools,

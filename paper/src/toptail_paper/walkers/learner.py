@@ -158,7 +158,7 @@ def deviation(normalizer: Normalizer) -> jax.Array:
     return jnp.sqrt(normalizer.variance + 1e-4)
 
 
-def _seen(normalizer: Normalizer, inputs: jax.Array) -> Normalizer:
+def _updated(normalizer: Normalizer, inputs: jax.Array) -> Normalizer:
     """Merge the moments of new inputs ``[n, inputs]`` into the running ones."""
     number = normalizer.number + len(inputs)
     share = len(inputs) / number
@@ -253,7 +253,7 @@ class SAC:
     ) -> tuple[jax.Array, Normalizer, jax.Array]:
         key, own, noise_key, random_key = jax.random.split(key, 4)
         inputs = self.body.inputs(observations, jnp)
-        normalizer = _seen(normalizer, inputs)
+        normalizer = _updated(normalizer, inputs)
         scaled = normalize(normalizer, inputs)
         drawn, _ = draw_action(actor, scaled, own, jnp.float32)
         mean, _ = policy(actor, scaled, jnp.float32)
