@@ -13,7 +13,6 @@ Run from the repository's root: the search is the one of the tests.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tyro
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
@@ -43,7 +43,7 @@ Points = NDArray[np.float64]
 TOUCHES_NOTHING = RADIUS / np.sqrt(2)
 
 
-def search(task: str, spacing: float, goals: int, simulated: bool) -> None:
+def search(task: str, spacing: float = 0.02, goals: int = 8, simulated: bool = False) -> None:
     """Compare steps with those of search, with contacts as modelled or the simulator's own."""
 
     def contact(maze: Maze, points: Points) -> Points:
@@ -88,7 +88,7 @@ def search(task: str, spacing: float, goals: int, simulated: bool) -> None:
     print(f"({time.perf_counter() - started:.0f} s)")
 
 
-def simulator(task: str, pairs: int) -> None:
+def simulator(task: str, pairs: int = 60) -> None:
     """Go where the way is shortest, in the simulator, and count the steps."""
     rng, steps = np.random.default_rng(1), PointSteps.of(task)
     high = 4.0 * np.array(steps.maze.walls.shape[::-1]) - 10
@@ -132,7 +132,9 @@ def against(scores: Points, values: Points) -> tuple[float, float]:
     return float(np.nanmean(kendall_tau_b(scores, values))), float(regret)
 
 
-def judges(file: Path, queries: int, candidates: int, gamma: float, seed: int) -> None:
+def judges(
+    file: Path, queries: int = 1_500, candidates: int = 64, gamma: float = 0.99, seed: int = 0
+) -> None:
     """How each judge's best and order look to the other, at random queries of a data set."""
     rng, data = np.random.default_rng(seed), load(file).val
     rows = rng.integers(0, len(data), queries)
@@ -157,7 +159,13 @@ def judges(file: Path, queries: int, candidates: int, gamma: float, seed: int) -
         print(f"| {score} | {judge} | {tau:.3f} | {regret:.3f} |")
 
 
-def pools(folder: Path, queries: int, spacing: float, gamma: float, out: Path | None) -> None:
+def pools(
+    folder: Path,
+    queries: int = 60,
+    spacing: float = 0.02,
+    gamma: float = 0.99,
+    out: Path | None = None,
+) -> None:
     """Compare both exact judges with search, and with the simulator, on a study's own pools."""
     files = SelectionFolder(folder)
     asked, stored = load_queries(files.queries), CandidatePools.read(files.pools)
@@ -217,7 +225,9 @@ GOAL_SHARE = 3.0
 """A goal's distance counts a third of a state's where near transitions are looked for."""
 
 
-def near(data: Path, queries: Path, out: Path, count: int, size: int, seed: int) -> None:
+def near(
+    data: Path, queries: Path, out: Path, count: int = 5, size: int = 64, seed: int = 0
+) -> None:
     """Candidates without a trained model: what the data did near the state, towards near goals.
 
     Every transition has two goals, geometric(0.99) steps ahead as behaviour models are trained;
@@ -236,40 +246,6 @@ def near(data: Path, queries: Path, out: Path, count: int, size: int, seed: int)
     write_arrays(out, {"actions": actions.reshape(len(asked), count, size, -1)})
 
 
-def main() -> None:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parts = parser.add_subparsers(dest="what", required=True)
-    one = parts.add_parser("search")
-    one.add_argument("task")
-    one.add_argument("--spacing", type=float, default=0.02)
-    one.add_argument("--goals", type=int, default=8)
-    one.add_argument("--simulated", action="store_true")
-    two = parts.add_parser("simulator")
-    two.add_argument("task")
-    two.add_argument("--pairs", type=int, default=60)
-    three = parts.add_parser("judges")
-    three.add_argument("file", type=Path)
-    three.add_argument("--queries", type=int, default=1_500)
-    three.add_argument("--candidates", type=int, default=64)
-    three.add_argument("--gamma", type=float, default=0.99)
-    three.add_argument("--seed", type=int, default=0)
-    four = parts.add_parser("pools")
-    four.add_argument("folder", type=Path)
-    four.add_argument("--queries", type=int, default=60)
-    four.add_argument("--spacing", type=float, default=0.02)
-    four.add_argument("--gamma", type=float, default=0.99)
-    four.add_argument("--out", type=Path)
-    five = parts.add_parser("near")
-    for name in ("data", "queries", "out"):
-        five.add_argument(name, type=Path)
-    five.add_argument("--count", type=int, default=5)
-    five.add_argument("--size", type=int, default=64)
-    five.add_argument("--seed", type=int, default=0)
-    asked = vars(parser.parse_args())
-    tools = (search, simulator, judges, pools, near)
-    {tool.__name__: tool for tool in tools}[asked.pop("what")](**asked)
-
-
 if __name__ == "__main__":
-    main()
+    programs = {tool.__name__: tool for tool in (search, simulator, judges, pools, near)}
+    tyro.extras.subcommand_cli_from_dict(programs, config=(tyro.conf.PositionalRequiredArgs,))

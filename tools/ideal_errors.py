@@ -11,11 +11,11 @@ order within a query, and the normalized regret of each ideal under the exact va
 
 from __future__ import annotations
 
-import argparse
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import tyro
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from scipy.special import expit
@@ -82,14 +82,10 @@ def at_queries(ideals: PointIdeals, train: Trajectories, val: Trajectories) -> d
     }
 
 
-def main() -> None:
-    """Print everything."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--spacings", type=float, nargs="+", default=[1 / 2, 1 / 3])
-    asked = parser.parse_args()
-    data, found = load(asked.data), {}
-    for spacing in asked.spacings:
+def main(file: Path, spacings: tuple[float, ...] = (1 / 2, 1 / 3)) -> None:
+    """Print everything about a data file."""
+    data, found = load(file), {}
+    for spacing in spacings:
         ideals = PointIdeals(TASK, GAMMA, spacing)
         against_data(ideals, data.train)
         found[spacing] = scores = at_queries(ideals, data.train, data.val)
@@ -105,4 +101,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main, config=(tyro.conf.PositionalRequiredArgs,))

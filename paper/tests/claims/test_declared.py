@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,13 +15,22 @@ from paper.tests.semantics.results import results
 from tests.light import HEAVY
 from toptail.lab.training.runs import digest
 from toptail_paper.claims import CLAIMS, decide, declare
-from toptail_paper.claims.declare import declared, declared_claims, read_declared, undeclared
+from toptail_paper.claims.declare import declared, declared_claims, read_declared
 from toptail_paper.claims.reported import DECLARED
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict[str, Any]:
     return read_declared()
+
+
+def undeclared(content: Mapping[str, Any]) -> list[str]:
+    """Parts that were added, dropped or changed without an entry in ``changes`` that says so."""
+    last = dict(content["first"])
+    for change in content["changes"]:
+        last |= change["parts"]
+    now = {name: part["hash"] for name, part in content["parts"].items()}
+    return sorted(name for name in last.keys() | now.keys() if last.get(name) != now.get(name))
 
 
 def test_the_file_is_what_the_code_gives_and_its_hash_fits(stored: dict[str, Any]) -> None:

@@ -9,10 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail_paper.controlled.ideals import ClosedFormJudge
 from toptail_paper.controlled.world import (
     ControlledWorld,
-    Queries,
     clipped_gaussian,
     exact_value,
     on_support,
@@ -144,13 +142,6 @@ def test_candidates_are_clipped_gaussian_draws() -> None:
     inside = on_support(ControlledWorld(), actions)
     assert inside.mean() == pytest.approx(1 - np.exp(-1 / 2.88), abs=0.01)
     assert inside.any(axis=1).all()
-
-
-def test_the_judge_states_the_closed_form_for_every_candidate() -> None:
-    queries = Queries(np.zeros((2, 2)), np.array([[0.1, 0.0], [0.0, 0.2]]))
-    candidates = np.array([[[0.1, 0.0], [1.0, 0.0]], [[0.0, -0.2], [0.3, 0.6]]])
-    values = ClosedFormJudge(ControlledWorld()).values(queries, candidates)
-    np.testing.assert_allclose(values[..., 0], [[0.0, -0.9], [-0.4, -0.5]], atol=1e-12)
 
 
 @pytest.mark.parametrize("sigma", [0.05, 0.3])

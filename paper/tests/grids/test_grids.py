@@ -16,8 +16,8 @@ from toptail_paper.cli import main
 from toptail_paper.grids.cells import SeedCell
 from toptail_paper.grids.grid import DeclaredGrid, Sizes, read_grid
 from toptail_paper.grids.page import write_settled
-from toptail_paper.grids.reads import GridData
-from toptail_paper.grids.recorded import grid_runs
+from toptail_paper.grids.readings import GridData
+from toptail_paper.grids.recorded_data import grid_runs
 from toptail_paper.grids.rules import counted_cells
 from toptail_paper.grids.run import RESULTS, grid_jobs, run_grid
 
@@ -252,7 +252,7 @@ def test_final_networks_are_kept_and_not_trained_again(
     declared = grid_of(grid={"temperature": (0.1,)}, seeds=(5,))
     first = run_grid(declared, tmp_path / "one", small=True, networks=tmp_path / "kept")
     assert [path.suffix for path in (tmp_path / "kept").iterdir()] == [".safetensors"]
-    monkeypatch.setattr("toptail_paper.grids.recorded.train_batch", None)
+    monkeypatch.setattr("toptail_paper.grids.recorded_data.train_batch", None)
     again = run_grid(declared, tmp_path / "two", small=True, networks=tmp_path / "kept")
     assert again["cells"] == first["cells"]
 

@@ -14,7 +14,7 @@ from toptail.errors import InputError
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.tasks.triples import Triples, sample_triples
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap, summary
-from toptail_paper.triples.draws import hard_negatives, same_trajectory_pairs
+from toptail_paper.triples.draws import hard_negatives, second_goals
 from toptail_paper.triples.retrieval import recall, retrieval_auc
 from toptail_paper.triples.value_order import calibration, ordering, tau_b
 
@@ -145,7 +145,7 @@ def test_hard_negatives_against_a_slow_search() -> None:
         assert found[i] == triples.goal_rows[best]
 
 
-def test_same_trajectory_pairs_have_another_distance_uniformly() -> None:
+def test_second_goals_have_another_distance_uniformly() -> None:
     data = hand_made((4, 2, 5))
     triples = Triples(
         rows=np.array([0, 4, 6, 2]),
@@ -155,11 +155,11 @@ def test_same_trajectory_pairs_have_another_distance_uniformly() -> None:
     )
     counts: dict[tuple[int, int], int] = {}
     for seed in range(3000):
-        pairs = same_trajectory_pairs(triples, data, rng(seed), max_offset=4)
-        assert pairs.triples.rows.tolist() == [0, 6], "rows with one step left have no pair"
-        distances = pairs.other_goal_rows - pairs.triples.rows
-        for row, distance in zip(pairs.triples.rows, distances, strict=True):
-            key = (int(row), int(distance))
+        goals = second_goals(triples, data, rng(seed), max_offset=4)
+        assert goals[[1, 3]].tolist() == [-1, -1], "rows with one step left have no second goal"
+        for place in (0, 2):
+            row = int(triples.rows[place])
+            key = (row, int(goals[place]) - row)
             counts[key] = counts.get(key, 0) + 1
     assert set(counts) == {(0, 1), (0, 3), (6, 1), (6, 3), (6, 4)}
     for row in (0, 6):

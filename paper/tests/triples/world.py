@@ -83,7 +83,6 @@ def scored(trajectories: int = 12) -> ScoredTriples:
         step_reward={name: -1.0 if name == "steps" else 0.0 for name in CRITICS},
         query_means={"exact": exact(level, d)},
         values={"opposite": opposite(level, d), "same": 3.0 * exact(level, d) + 1.0},
-        data_sha256="ab" * 32,
     )
 
 

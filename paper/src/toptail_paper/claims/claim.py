@@ -25,7 +25,6 @@ class Quoted(TypedDict):
     """Another place where the paper says the same."""
 
     sentence: str
-    """The paper's statement there."""
     where: str
     """Section, table or figure label in the paper."""
 
@@ -41,7 +40,6 @@ class Claim:
     label: str
     """Section, table or figure label in the paper."""
     criterion: Criterion
-    """What decides it from stored tables."""
     settings: Sweeps | Temperatures | None = None
     """Settings in which the criterion is asked, too."""
     also: tuple[Quoted, ...] = ()
@@ -75,7 +73,6 @@ class Sweeps:
     words = "; in every swept setting, too"
 
     def ask(self, claim: Claim, finding: Finding, tables: Tables) -> Finding:
-        """The finding with what the sweeps say."""
         answers = self.answers(claim.criterion, tables)
         if not answers:
             text = " No sweep has what it asks: decided at the default setting alone."

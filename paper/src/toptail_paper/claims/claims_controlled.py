@@ -39,6 +39,8 @@ from toptail_paper.claims.numbers import (
     Numbers,
     Tables,
     each,
+    each_as,
+    lowest_seed,
     paired,
     quotient,
     ratio,
@@ -160,36 +162,29 @@ NORM_GRID = SettledGrid(
 """The question of that grid, as it was declared."""
 
 
-def drawn_picks(tables: Tables, _task: str) -> Named:
-    """Norm of each critic's pick in the drawn run, in units of the support's radius."""
-    try:
-        radius, norms = tables["landscape"]["radius"], tables["landscape"]["pick_norm"]
-        return {critic: Number(norms[critic] / radius) for critic in CRITICS}
-    except KeyError as missing:
-        raise NotMeasuredError("landscape") from missing
-
-
 def drawn(*critics: str) -> Numbers:
-    """The same of some critics."""
-    return Numbers(lambda tables, task: {c: drawn_picks(tables, task)[c] for c in critics})
+    """Norms of critics' picks in the drawn run, in units of the support's radius."""
+
+    def of(tables: Tables, _task: str) -> Named:
+        try:
+            radius, norms = tables["landscape"]["radius"], tables["landscape"]["pick_norm"]
+            return {critic: Number(norms[critic] / radius) for critic in critics}
+        except KeyError as missing:
+            raise NotMeasuredError("landscape") from missing
+
+    return Numbers(of)
 
 
 def drawn_outside(tables: Tables, task: str) -> Named:
     """How many contrastive critics pick outside the support in the drawn run."""
-    picks = drawn_picks(tables, task)
-    return {"contrastive picks outside": Number(float(sum(picks[c].mean > 1 for c in CONTRASTIVE)))}
+    picks = drawn(*CONTRASTIVE).of(tables, task).values()
+    return {"contrastive picks outside": Number(float(sum(x.mean > 1 for x in picks)))}
 
 
 def wider(tables: Tables, task: str) -> Named:
     """Standard deviation over seeds of cosine's regret over raw's."""
     regret = main("regret", RANKERS).of(tables, task)
     return {"cosine over raw": spread_ratio(regret["cosine"], regret["raw"])}
-
-
-def smallest_rise(tables: Tables, task: str) -> Named:
-    """The smallest rise of the selected score over one doubling of K, in any seed."""
-    rises = seed_curve("selected_score", CONTRASTIVE, lambda y: float(np.diff(y).min()))
-    return {c: Number(min(x.seeds.values())) for c, x in rises.of(tables, task).items()}
 
 
 def at_radius(metric: str, critics: Sequence[str], radii: Sequence[str] = RADII) -> Numbers:
@@ -271,7 +266,6 @@ def largest_shift(tables: Tables, _task: str) -> Named:
 
 
 def check_of(tables: Tables, name: str) -> Mapping[str, Any]:
-    """A stored check of the theory by its name."""
     for check in tables.get("theory", {}).get("checks", ()):
         if check["claim"] == name:
             found: Mapping[str, Any] = check
@@ -304,11 +298,6 @@ def lead_of_nearer(tables: Tables, _task: str) -> Named:
     """Lead in nats of the nearer of two positives when offsets are geometric."""
     d_near, d_far = check_of(tables, COMPATIBLE)["details"]["distances"]
     return {"the nearer positive's lead": Number((d_far - d_near) * math.log(1 / GAMMA))}
-
-
-def no_norm(_tables: Tables, _task: str) -> Named:
-    """TD-Q's norm, which does not exist."""
-    return {"TD-Q": Number(math.nan)}
 
 
 # fmt: off
@@ -429,7 +418,9 @@ CONTROLLED: tuple[Claim, ...] = (
           Sweeps(HEADS)),
     Claim("score-rises",
           "The selected proxy score rises for every contrastive critic as K grows …", "fig:curse",
-          Criterion(Numbers(smallest_rise, "Smallest rise over one doubling of K"), HERE,
+          Criterion(each_as(seed_curve("selected_score", CONTRASTIVE,
+                                       lambda y: float(np.diff(y).min())), lowest_seed)
+                    .called("Smallest rise over one doubling of K"), HERE,
                     at_least(ZERO), "{condition} in every seed", digits=".3g", certain=True,
                     note="This holds by arithmetic: the largest of more scores is never smaller.")),
     Claim("value-falls", "… but the selected action's true value falls.", "fig:curse",
@@ -459,7 +450,8 @@ CONTROLLED: tuple[Claim, ...] = (
                     note="TD-Q's half cannot be asked: it has no phi, and its last hidden layer, "
                     "which could stand in, is the output of a LayerNorm, whose norm is nearly "
                     "constant by construction.")
-          & Criterion(Numbers(no_norm, ""), HERE, at_most(1 - MATERIAL))),
+          & Criterion(Numbers(lambda *_: {"TD-Q": Number(math.nan)}, ""), HERE,
+                      at_most(1 - MATERIAL))),
     Claim("search-finds-more",
           "High-score false positives exist, and stronger search finds them more often.",
           "sec:toy-support",

@@ -39,10 +39,11 @@ from toptail_paper.claims.numbers import (
     Tables,
     difference,
     each,
+    each_as,
     from_seeds,
     least,
     less,
-    means,
+    mean,
     most,
     number,
     quotient,
@@ -61,12 +62,14 @@ from toptail_paper.claims.reported import (
     MAZE_JUDGES,
     POINT,
     SOCCER,
+    TDQ,
 )
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.results import JudgeMetric, SelectionMetric, closed_loop
 from toptail_paper.study.naming import TRIVIAL
 
 MAIN, SQUARE = "fixed-query", "function-class"
+SQUARE_CRITICS = ("raw", "nce_mlp", "td_bilinear", "tdq")
 TAU, REGRET = SelectionMetric("tau_b", 64), SelectionMetric("nregret", 64)
 DELTA = "rollout_delta"
 ACROSS, WITHIN = (str(JudgeMetric(f"spearman_{x}", REFERENCE)) for x in ("across", "within"))
@@ -87,16 +90,16 @@ NAMES = {
 }
 
 
-def one_task(tables: Tables, table: str = MAIN) -> str:
-    """The first task of a table; a folder holds one."""
-    for task in tables.get(table, {}).get("rows", {}):
-        return str(task)
-    raise NotMeasuredError(f"no table '{table}'")
-
-
 def only_task(table: str = MAIN) -> Callable[[Tables], Sequence[str]]:
-    """The task that a criterion is asked on."""
-    return lambda tables: [one_task(tables, table)]
+    """The task that a criterion is asked on: the first of a table, as a folder holds one."""
+
+    def first(tables: Tables) -> list[str]:
+        tasks = list(tables.get(table, {}).get("rows", {}))[:1]
+        if not tasks:
+            raise NotMeasuredError(f"no table '{table}'")
+        return tasks
+
+    return first
 
 
 def judges(tables: Tables, task: str, critic: str = "tdq", table: str = MAIN) -> list[str]:
@@ -104,11 +107,13 @@ def judges(tables: Tables, task: str, critic: str = "tdq", table: str = MAIN) ->
 
     The reference, and the first judge that knows the maze's shortest ways.
     """
-    known = _asked((REFERENCE, *MAZE_JUDGES), tables, task, critic, table)
+    known = _stored_judges((REFERENCE, *MAZE_JUDGES), tables, task, critic, table)
     return known[: 2 if known[0] == REFERENCE else 1]
 
 
-def _asked(judges: Sequence[str], tables: Tables, task: str, critic: str, table: str) -> list[str]:
+def _stored_judges(
+    judges: Sequence[str], tables: Tables, task: str, critic: str, table: str
+) -> list[str]:
     """The judges, of those given, by which the tau_b of a critic is stored."""
     row = tables.get(table, {}).get("rows", {}).get(task, {}).get(critic, {})
     found = [judge for judge in judges if str(TAU.by(judge)) in row]
@@ -123,7 +128,7 @@ def continuous(tables: Tables, task: str, critic: str = "tdq", table: str = MAIN
     The reference, and the exact value without rounding to whole steps. Whole steps tie most
     candidates of a pool, which bounds the tau_b of any score far below 1.
     """
-    return _asked((REFERENCE, CONTINUOUS), tables, task, critic, table)
+    return _stored_judges((REFERENCE, CONTINUOUS), tables, task, critic, table)
 
 
 def judged(metric: SelectionMetric, critics: Sequence[str], by: Judges = judges) -> Numbers:
@@ -168,14 +173,20 @@ def on_included(
     )
 
 
-def share_of_tdq(tables: Tables, task: str) -> Named:
-    """Contrastive tau_b as a share of TD-Q's, under every judge."""
-    tau = judged(TAU, CRITICS).of(tables, task)
-    return {
-        f"{critic} ({judge})": quotient(tau[f"{critic} ({judge})"], tau[f"TD-Q ({judge})"])
-        for judge in judges(tables, task)
-        for critic in CONTRASTIVE
-    }
+def against_tdq(
+    metric: SelectionMetric, by: Callable[[Number, Number], Number], what: str
+) -> Numbers:
+    """A metric of the contrastive critics compared with TD-Q's, under every judge."""
+
+    def of(tables: Tables, task: str) -> Named:
+        found = judged(metric, CRITICS).of(tables, task)
+        return {
+            f"{critic} ({judge})": by(found[f"{critic} ({judge})"], found[f"TD-Q ({judge})"])
+            for judge in judges(tables, task)
+            for critic in CONTRASTIVE
+        }
+
+    return Numbers(of, what)
 
 
 def lead(more: str, fewer: str, table: str = MAIN, by: Judges = judges) -> Numbers:
@@ -196,16 +207,6 @@ def effect(more: str, fewer: str, by: Judges = judges) -> Numbers:
     return lead(more, fewer, SQUARE, by)
 
 
-def more_regret(tables: Tables, task: str) -> Named:
-    """Contrastive normalized regret less TD-Q's, under every judge."""
-    regret = judged(REGRET, CRITICS).of(tables, task)
-    return {
-        f"{critic} ({judge})": difference(regret[f"{critic} ({judge})"], regret[f"TD-Q ({judge})"])
-        for judge in judges(tables, task)
-        for critic in CONTRASTIVE
-    }
-
-
 def falls(tables: Tables, task: str) -> Named:
     """tau_b of q_td less that of f_cos of the same checkpoints, by variant of the two heads."""
     found = {}
@@ -219,6 +220,14 @@ def falls(tables: Tables, task: str) -> Named:
     return found
 
 
+def square(metric: SelectionMetric, tables: Tables, task: str) -> dict[str, list[Number]]:
+    """The cells of the 2 x 2 by judge: raw, nce_mlp, td_bilinear, tdq."""
+    return {
+        judge: [number(tables, SQUARE, task, c, str(metric.by(judge))) for c in SQUARE_CRITICS]
+        for judge in judges(tables, task, "raw", SQUARE)
+    }
+
+
 def objective_less_function(tables: Tables, task: str) -> Named:
     """The smaller effect of the objective less the larger one of the function class, by judge."""
 
@@ -226,12 +235,13 @@ def objective_less_function(tables: Tables, task: str) -> Named:
         return x if x.mean >= 0 else from_seeds({seed: -value for seed, value in x.seeds.items()})
 
     found = {}
-    objective = [effect(*c).of(tables, task) for c in (("td_bilinear", "raw"), ("tdq", "nce_mlp"))]
-    function = [effect(*c).of(tables, task) for c in (("nce_mlp", "raw"), ("tdq", "td_bilinear"))]
-    for judge in objective[0]:
-        smaller = min((x[judge] for x in objective), key=lambda x: x.mean)
-        larger = max((size(x[judge]) for x in function), key=lambda x: x.mean)
-        found[judge] = smaller.minus(larger)
+    for judge, (raw, nce_mlp, td_bilinear, tdq) in square(TAU, tables, task).items():
+        objective, function = (
+            (td_bilinear.minus(raw), tdq.minus(nce_mlp)),
+            (nce_mlp.minus(raw), tdq.minus(td_bilinear)),
+        )
+        smaller = min(objective, key=mean)
+        found[judge] = smaller.minus(max(map(size, function), key=mean))
     return found
 
 
@@ -240,31 +250,25 @@ def worst_less_best(metric: SelectionMetric, sign: int) -> Numbers:
 
     def of(tables: Tables, task: str) -> Named:
         found = {}
-        for judge in judges(tables, task, "raw", SQUARE):
-            cells = {
-                c: number(tables, SQUARE, task, c, str(metric.by(judge)))
-                for c in ("raw", "nce_mlp", "td_bilinear", "tdq")
-            }
-            worst = min((cells["td_bilinear"], cells["tdq"]), key=lambda x: sign * x.mean)
-            best = max((cells["raw"], cells["nce_mlp"]), key=lambda x: sign * x.mean)
+        for judge, cells in square(metric, tables, task).items():
+            worst = min(cells[2:], key=lambda x: sign * x.mean)
+            best = max(cells[:2], key=lambda x: sign * x.mean)
             found[judge] = worst.minus(best) if sign > 0 else best.minus(worst)
         return found
 
     return Numbers(of)
 
 
-def square(metric: SelectionMetric, name: str) -> tuple[Callable[[Tables, Sequence[str]], str]]:
-    """The four cells of the 2 x 2, as a remark."""
-    critics = ("raw", "nce_mlp", "td_bilinear", "tdq")
+def tau_square(tables: Tables, task: str) -> Named:
+    """The four cells of the 2 x 2."""
+    return {
+        f"{critic} ({judge})": x
+        for judge, cells in square(TAU, tables, task).items()
+        for critic, x in zip(SQUARE_CRITICS, cells, strict=True)
+    }
 
-    def of(tables: Tables, task: str) -> Named:
-        return {
-            f"{c} ({judge})": number(tables, SQUARE, task, c, str(metric.by(judge)))
-            for judge in judges(tables, task, "raw", SQUARE)
-            for c in critics
-        }
 
-    return (listed(Numbers(of, name), ".2f"),)
+TAU_SQUARE = (listed(Numbers(tau_square, "tau_b"), ".2f"),)
 
 
 def gain(*selectors: str) -> Numbers:
@@ -290,30 +294,23 @@ def one_training(tables: Tables, tasks: Sequence[str]) -> str:
 
 
 def lower_ends(numbers: Numbers) -> Numbers:
-
-    def of(tables: Tables, task: str) -> Named:
-        return {name: Number(x.low) for name, x in numbers.of(tables, task).items()}
-
-    return Numbers(of, "Lower ends")
+    return each_as(numbers, lambda x: x.low).called("Lower ends")
 
 
-def beyond_threshold(row: str, metric: str) -> Numbers:
+def beyond_threshold(row: str, metric: str, name: str = "") -> Numbers:
     """A number of the table of judges less its declared threshold."""
 
     def of(tables: Tables, task: str) -> Named:
         threshold = float(stored(tables, "judges", task, row, metric)["threshold"])
-        return {metric: shifted(number(tables, "judges", task, row, metric), -threshold)}
+        return {name or metric: shifted(number(tables, "judges", task, row, metric), -threshold)}
 
     return Numbers(of, "Less the threshold")
 
 
-def half_width(tables: Tables, task: str) -> Named:
-    """The largest half-width of the rollouts' intervals less e_min, the declared threshold."""
-    cell = stored(tables, "judges", task, "rollouts", "largest_half_width")
-    return {"half-width": Number(float(cell["mean"]) - cell["threshold"])}
-
-
-HALF_WIDTH = Numbers(half_width, "Largest half-width less e_min")
+HALF_WIDTH = beyond_threshold("rollouts", "largest_half_width", "half-width").called(
+    "Largest half-width less e_min"
+)
+"""The largest half-width of the rollouts' intervals less e_min, the declared threshold."""
 SPEARMAN = each("judges", "spearman", ("reference",), ALONE).called("Spearman of the members")
 
 
@@ -372,12 +369,6 @@ def seeds_over_gap(tables: Tables, task: str) -> Named:
     return found
 
 
-def change_over_k(tables: Tables, task: str) -> Named:
-    """TD-Q's closed-loop success at the largest K less that at K = 1."""
-    one, many = (number(tables, "deployment", task, "tdq", closed_loop(k)) for k in (1, 64))
-    return {"TD-Q": difference(many, one)}
-
-
 ACTORS = each("deployment", "actor_success", CRITICS, ALONE)
 
 # fmt: off
@@ -386,7 +377,7 @@ SELECTION: tuple[Claim, ...] = (
           "[Contrastive scores] fail to order fixed-query actions by value.", "abstract",
           show(judged(TAU, ("raw",)).called("tau_b"), CORE, digits=".2f", on=JUDGE,
                remarks=(unreliable_reference,), measured_on=only_task())
-          & Criterion(Numbers(share_of_tdq, "Shares of TD-Q's"), CORE, WEAK_OR_INVERTED,
+          & Criterion(against_tdq(TAU, quotient, "Shares of TD-Q's"), CORE, WEAK_OR_INVERTED,
                       "every contrastive tau_b is {condition} of TD-Q's, under every judge of "
                       "every candidate", digits=".2f")),
     Claim("rollouts-reveal-costs",
@@ -485,7 +476,7 @@ SELECTION: tuple[Claim, ...] = (
           Criterion(Numbers(objective_less_function), (POINT,), above(ZERO),
                     "the smaller of the two effects of the objective on tau_b less the larger of "
                     "the two of the function class, seed by seed, is {condition}", "first",
-                    digits="+.2f", on=JUDGE, remarks=square(TAU, "tau_b")),
+                    digits="+.2f", on=JUDGE, remarks=TAU_SQUARE),
           also=(Quoted(sentence="Fixed-query and parameter-matched controls attribute reliable "
                        "ordering to the training objective.", where="sec:intro"),)),
     Claim("bellman-raises-tau",
@@ -494,7 +485,7 @@ SELECTION: tuple[Claim, ...] = (
           Criterion(effect("td_bilinear", "raw", continuous).called("Bilinear"), (POINT,),
                     at_least(0.30 / 2), "by judges with continuous values, a rise of {condition} "
                     "in the bilinear class", "first", part="bilinear ({})",
-                    digits=".2f", on=JUDGE, remarks=square(TAU, "tau_b"))
+                    digits=".2f", on=JUDGE, remarks=TAU_SQUARE)
           & Criterion(effect("tdq", "nce_mlp", continuous).called("MLP"), (POINT,),
                       at_least(0.44 / 2), "of {condition} in the MLP class, half of the paper's",
                       part="MLP ({})", digits=".2f")),
@@ -509,7 +500,7 @@ SELECTION: tuple[Claim, ...] = (
           Criterion(effect("tdq", "td_bilinear", continuous).called("The drop"), (POINT,),
                     at_least(0.105), "by judges with continuous values, TD bilinear's tau_b lies "
                     "below TD-Q's by {condition}, half of the paper's drop", "first", digits=".2f",
-                    on=JUDGE, remarks=square(TAU, "tau_b"))),
+                    on=JUDGE, remarks=TAU_SQUARE)),
     Claim("worst-bellman",
           "The worst Bellman cell still beats the best contrastive cell on every metric.",
           "tab:function-class",
@@ -559,7 +550,7 @@ SELECTION: tuple[Claim, ...] = (
           "The [behaviour-regularized] actor reaches about 20–32 % AntMaze success with each of "
           "the four critics.", "app:actor",
           show(ACTORS, (ANT,), "lowest", digits=".0%", measured_on=only_task("deployment"))
-          & Criterion(means(least(ACTORS)).called(""), (ANT,), above(ZERO),
+          & Criterion(each_as(least(ACTORS), mean).called(""), (ANT,), above(ZERO),
                       "every actor's success is {condition}", part="every actor succeeds sometimes")
           & Criterion(less(most(ACTORS), least(ACTORS), "Highest less lowest"), (ANT,),
                       at_most(0.12), "the highest less the lowest is {condition}",
@@ -567,7 +558,9 @@ SELECTION: tuple[Claim, ...] = (
     Claim("tdq-worsens",
           "Even TD-Q worsens as K grows: its PointMaze success falls from 36 % at K = 1 to 0 % at "
           "K = 64.", "app:closed-loop",
-          Criterion(Numbers(change_over_k, "From K = 1 to 64"), (POINT,), below(ZERO),
+          Criterion(less(each("deployment", closed_loop(64), TDQ, "TD-Q"),
+                         each("deployment", closed_loop(1), TDQ), "From K = 1 to 64"), (POINT,),
+                    below(ZERO),
                     "the success rate at K = 64 less that at K = 1 is {condition}", digits="+.2f")),
     Claim("flat-one-step",
           "TD-Q's score spread across the action cube is only about 0.8 % of its magnitude, versus "
@@ -581,7 +574,8 @@ SELECTION: tuple[Claim, ...] = (
     Claim("needs-value",
           "Contrastive critics remain useful compatibility rankers, but action selection requires "
           "a value-calibrated scalar.", "abstract",
-          Criterion(Numbers(more_regret, "More normalized regret than TD-Q"), CORE, above(ZERO),
+          Criterion(against_tdq(REGRET, difference, "More normalized regret than TD-Q"), CORE,
+                    above(ZERO),
                     "within a query, every contrastive critic's normalized regret at K = 64 less "
                     "TD-Q's is {condition}, under every judge of every candidate", digits="+.2f",
                     part="more than TD-Q: {}", measured_on=only_task(), on=PART,

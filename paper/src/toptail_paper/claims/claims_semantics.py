@@ -84,7 +84,10 @@ COSINE_GRID = SettledGrid(
 
 
 def tau_by_temperature(tables: Tables, tasks: Sequence[str]) -> Named:
-    """Tau in the temperature study's settings less half of the lowest cosine reading of raw's."""
+    """Tau in each setting of the temperature study, less a limit.
+
+    The limit is half of the lowest tau, over tasks, of raw embeddings that are read by cosine.
+    """
     taus = (number(tables, "readout", task, READ[0], "tau").mean for task in tasks)
     limit = min(HALF * tau for tau in taus)
     return {name: shifted(x, -limit) for name, x in by_temperature(tables, "tau").items()}

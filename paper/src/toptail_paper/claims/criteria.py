@@ -40,7 +40,6 @@ class Words(float):
     words: str
 
     def __new__(cls, value: float, words: str) -> Words:
-        """The number ``value``, written as ``words``."""
         limit = super().__new__(cls, value)
         limit.words = words
         return limit
@@ -60,7 +59,6 @@ class Condition:
     worst: str
     """Which of several numbers comes nearest to failing: a rule of `pick`."""
     holds: Callable[[Number], bool]
-    """Whether a number meets it."""
     edges: tuple[float, ...] = ()
     """Points that an interval may contain although both of its ends give the same answer."""
 
@@ -83,7 +81,6 @@ class Condition:
         return answers.pop() if len(answers) == 1 else None
 
     def __and__(self, other: Condition) -> Condition:
-        """Both conditions."""
         words, limits = f"{self.words} and {other.words}", self.limits + other.limits
         edges = self.edges + other.edges
         return Condition(words, limits, self.worst, lambda x: self(x) and other(x), edges)
@@ -115,7 +112,6 @@ short_by_at_most = _of_mean("at most {} below", "lowest", lambda mean, x: mean >
 
 
 def between(x: float, y: float) -> Condition:
-    """A mean within two limits."""
     return Condition("between {} and {}", (x, y), "lowest", lambda n: x <= n.mean <= y, (x, y))
 
 
@@ -203,11 +199,8 @@ class OverTasks:
     numbers: Callable[[Tables, Sequence[str]], Named]
     """Numbers from stored results and the tasks that decided; empty asks nothing."""
     condition: Condition
-    """The condition that the numbers must meet."""
     words: str
-    """The condition in words."""
     part: str
-    """What the part is called."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +217,6 @@ class Criterion:
     shown: str = ""
     """Which number is shown, a rule of `pick`; unless given, the condition's worst."""
     by_task: Mapping[str, Condition] = field(default_factory=dict)
-    """Conditions of tasks that have their own."""
     part: str = "{}"
     """What a part is called, with {} for the number's name and {task} for its task. Numbers with
     the same part must all meet their conditions for it to hold."""
@@ -247,7 +239,6 @@ class Criterion:
     joined: tuple[Criterion, ...] = ()
     """Criteria that must be met, too."""
     over_tasks: tuple[OverTasks, ...] = ()
-    """Conditions on all tasks together."""
 
     def __and__(self, other: Criterion | OverTasks) -> Criterion:
         """Both, on the tasks that have the numbers of both."""
@@ -256,7 +247,6 @@ class Criterion:
         return replace(self, joined=(*self.joined, other))
 
     def __call__(self, tables: Tables) -> Finding:
-        """Decide from stored results."""
         by_task = self._measured(tables)
         decided = list(by_task)
         parts: dict[str, dict[str, Answer]] = {task: {} for task in by_task}
@@ -320,7 +310,6 @@ class Criterion:
         return measured
 
     def _answers(self, task: str, numbers: Named) -> dict[str, Answer]:
-        """Whether each part of this criterion holds on a task."""
         answers: dict[str, Answer] = {}
         condition = self.by_task.get(task, self.condition)
         if condition is not None:
@@ -333,7 +322,6 @@ class Criterion:
         return answers
 
     def _comment(self, by_task: Mapping[str, list[tuple[Criterion, Named]]], shown: str) -> str:
-        """The criterion, its numbers and its note."""
         text = f"Criterion: {self.stated()}."
         which = f"that of {shown}" if self._rule == "first" else f"the {self._rule}"
         for criterion in (self, *self.joined):
@@ -362,7 +350,6 @@ class Criterion:
         return ", and ".join([*words, *(each.words for each in self.over_tasks)])
 
     def conditions(self) -> list[str]:
-        """Every condition that is asked."""
         own = [f"{self.condition}"] if self.condition else []
         own += [f"{task}: {condition}" for task, condition in self.by_task.items()]
         own += [f"{each.part}: {each.condition}" for each in self.over_tasks]

@@ -96,15 +96,6 @@ def declared(before: Mapping[str, Any] | None = None) -> dict[str, Any]:
     return {**content, "hash": digest(content)}
 
 
-def undeclared(content: Mapping[str, Any]) -> list[str]:
-    """Parts that were added, dropped or changed without an entry in ``changes`` that says so."""
-    last = dict(content["first"])
-    for change in content["changes"]:
-        last |= change["parts"]
-    now = {name: part["hash"] for name, part in content["parts"].items()}
-    return sorted(name for name in last.keys() | now.keys() if last.get(name) != now.get(name))
-
-
 def read_declared() -> dict[str, Any]:
     """The file that is part of the package."""
     content: dict[str, Any] = packaged("declared.json")

@@ -56,11 +56,8 @@ class Finding:
     """What the tables say about one claim."""
 
     status: Status
-    """Whether the statement holds in the stored tables."""
     number: float
-    """The number shown beside the status."""
     interval: Interval | None
-    """Its 95 % interval, where it has one."""
     comment: str
     """The criterion and its numbers, in sentences."""
     over: str = ""
@@ -68,7 +65,6 @@ class Finding:
     on: str = ""
     """What the statement depends on, where its status is ``depends``."""
     parts: Mapping[str, Answer] = field(default_factory=dict)
-    """Whether each part of the statement holds."""
 
 
 def from_parts(

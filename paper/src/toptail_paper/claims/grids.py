@@ -24,9 +24,7 @@ class CellCheck:
     """What a grid's cell must have."""
 
     metric: str
-    """The metric of the cell."""
     condition: Condition
-    """The condition that it must meet."""
     less: tuple[str, ...] = ()
     """Rows of the main table of retrieval; the lowest of them is subtracted first."""
 

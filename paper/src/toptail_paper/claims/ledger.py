@@ -62,7 +62,6 @@ class ClaimEntry(TypedDict):
     id: str
     """Short stable name of the claim."""
     sentence: str
-    """The paper's statement."""
     where: str
     """Section, table or figure label in the paper."""
     status: Status
@@ -70,17 +69,13 @@ class ClaimEntry(TypedDict):
     depends_on: str | None
     """What it depends on, where its status is ``depends``."""
     number: float | None
-    """The number that decided it."""
     interval: list[float | None] | None
-    """Its 95 % interval, where it has one."""
     interval_over: str | None
     """What the interval is over: seeds, trajectories, queries, episodes."""
     run: str
     """The command that made the tables."""
     comment: str
-    """The criterion and its numbers."""
     also: list[Quoted]
-    """Other places where the paper says the same."""
     changed: str | None
     """That its criterion was another one when its result was first seen; which, and why."""
     settled: str | None
@@ -91,9 +86,7 @@ class Round(TypedDict):
     """One time that criteria were changed."""
 
     date: str
-    """The day."""
     when: str
-    """When that was, in words."""
     criteria: dict[str, dict[str, dict[str, str]]]
     """By study and claim: ``criterion`` and ``status`` before, and ``why`` it changed."""
 
@@ -245,7 +238,6 @@ def write_text(path: Path, text: str) -> None:
 
 
 def render_markdown(found: Sequence[ClaimEntry]) -> str:
-    """Render the ledger as a Markdown table."""
     head = ["status", "what the paper says", "where", "number", "95 % interval"]
     rows = [
         [
@@ -278,7 +270,6 @@ def quoted_sentences(entry: ClaimEntry) -> str:
 
 
 def quoted_places(entry: ClaimEntry) -> str:
-    """Where the paper says it."""
     places = [entry["where"], *(quoted["where"] for quoted in entry["also"])]
     return ", ".join(f"`{where}`" for where in places)
 

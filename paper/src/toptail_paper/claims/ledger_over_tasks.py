@@ -56,7 +56,6 @@ class TasksEntry(ClaimEntry):
     """An entry of the ledger over tasks; it has a ``number`` where one task alone decides."""
 
     tasks: dict[str, ClaimEntry]
-    """The entry of each task that decides the statement."""
     not_counted: dict[str, str]
     """The other tasks, and why they do not decide it."""
 
@@ -103,7 +102,6 @@ def over_tasks(by_task: Mapping[str, tuple[Tables, str]]) -> list[TasksEntry]:
 
 
 def _combined(own: Mapping[str, ClaimEntry], left: Mapping[str, str]) -> TasksEntry:
-    """One entry over several tasks, made of the entries of those that count."""
     first = next(iter(own.values()))
     alone = len(own) == 1
     status, on = _status(list(own.values()))
@@ -159,7 +157,6 @@ def _why_not(claim: Claim, tables: Tables, task: str) -> str:
 
 
 def _page(entries: Sequence[TasksEntry], tasks: Sequence[str]) -> str:
-    """The ledger in Markdown."""
     lead = (
         f"{counted(entries)}. Tasks: {', '.join(tasks)}. {seen_on_tasks(entries)}. {INTERVALS} "
         "Tasks that do not decide a statement are not counted. How each task decides stands in its "
@@ -170,7 +167,7 @@ def _page(entries: Sequence[TasksEntry], tasks: Sequence[str]) -> str:
             status_text(entry),
             quoted_sentences(entry),
             quoted_places(entry),
-            f"{_seen(entry)} of {len(entry['tasks'])}",
+            f"{_times_seen(entry)} of {len(entry['tasks'])}",
             " ".join(_by_task(entry)),
         ]
         for entry in entries
@@ -184,7 +181,7 @@ def _page(entries: Sequence[TasksEntry], tasks: Sequence[str]) -> str:
 def seen_on_tasks(entries: Sequence[Mapping[str, Any]]) -> str:
     """In words, how many statements were seen on every task, on some, and on none."""
     several = [entry for entry in entries if len(entry["tasks"]) > 1]
-    shares = [_seen(entry) / len(entry["tasks"]) for entry in several]
+    shares = [_times_seen(entry) / len(entry["tasks"]) for entry in several]
     every, none = shares.count(1.0), shares.count(0.0)
     return (
         f"{len(several)} statements were decided on more than one task: seen on every task "
@@ -192,7 +189,7 @@ def seen_on_tasks(entries: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _seen(entry: Mapping[str, Any]) -> int:
+def _times_seen(entry: Mapping[str, Any]) -> int:
     return sum(HOLDS.get(each["status"]) is True for each in entry["tasks"].values())
 
 

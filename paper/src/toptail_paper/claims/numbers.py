@@ -1,10 +1,11 @@
 """Numbers of stored tables by name, of which the criteria of claims ask conditions.
 
-`each`, `curve`, `seed_curve`, `spread` look numbers up; `ratio`, `less`, `paired`, `most` and
-`least` make numbers of them. All of these are about one task at a time and raise
-`NotMeasuredError` where the stored results do not hold what they need. An interval is the table's
-own, or one over training seeds where the table has none; `Number.over` says which. A difference or
-a ratio of two numbers of one task is paired where bootstrap replicates of both are stored.
+`each`, `curve`, `seed_curve`, `spread` look numbers up; `ratio`, `less`, `paired`, `combined`,
+`each_as`, `most` and `least` make numbers of them. All of these are about one task at a time and
+raise `NotMeasuredError` where the stored results do not hold what they need. An interval is the
+table's own, or one over training seeds where the table has none; `Number.over` says which. A
+difference or a ratio of two numbers of one task is paired where bootstrap replicates of both are
+stored.
 """
 
 from __future__ import annotations
@@ -57,11 +58,9 @@ class Number:
     """One number with what is known of its uncertainty."""
 
     mean: float
-    """Mean over seeds."""
     interval: Interval | None = None
     """Its 95 % interval, where it has one: the table's own, or one over seeds."""
     seeds: Mapping[str, float] = field(default_factory=dict)
-    """The value of each seed."""
     over: str = ""
     """What the interval is over; empty where there is none."""
     replicates: Replicates | None = field(default=None, compare=False, repr=False)
@@ -85,7 +84,6 @@ class Number:
 
     @property
     def high(self) -> float:
-        """Upper end of the interval."""
         return self._ends[1]
 
     @property
@@ -177,7 +175,6 @@ class Numbers:
     """What a comment calls them."""
 
     def called(self, what: str) -> Numbers:
-        """The same numbers under another heading."""
         return replace(self, what=what)
 
     def requiring(self, *others: Numbers) -> Numbers:
@@ -220,8 +217,6 @@ def each(
 
 
 def together(*parts: Numbers) -> Numbers:
-    """All the numbers of several lookups."""
-
     def of(tables: Tables, task: str) -> Named:
         return {name: x for part in parts for name, x in part.of(tables, task).items()}
 
@@ -258,7 +253,6 @@ def spread(
 
 
 Of = Callable[[list[float]], float]
-"""A number of a curve."""
 
 
 def of_curve(tables: Tables, task: str, critic: str, name: str, of: Of) -> Number:
@@ -283,7 +277,6 @@ def of_curve(tables: Tables, task: str, critic: str, name: str, of: Of) -> Numbe
 
 
 def curve(name: str, critics: Sequence[str], of: Of) -> Numbers:
-    """A number of every critic's mean curve."""
     return Numbers(
         lambda tables, task: {
             f"{c} on {task}": of_curve(tables, task, c, name, of) for c in critics
@@ -307,8 +300,7 @@ def seed_curve(name: str, critics: Sequence[str], of: Of, called: str = ALONE) -
 
 
 def ratio(top: Numbers, bottom: Numbers, what: str = "Ratios") -> Numbers:
-    """Each number as a multiple of its reference."""
-    return _combined(top, bottom, quotient, what)
+    return combined(top, bottom, quotient, what)
 
 
 def over_tdq(
@@ -417,7 +409,6 @@ def spread_ratio(x: Number, y: Number) -> Number:
 
 
 def shifted(x: Number, by: float) -> Number:
-    """The number and its interval moved by a constant."""
     ends = None if x.interval is None else (x.interval[0] + by, x.interval[1] + by)
     moved = x.replicates and Replicates(x.replicates.draws + by, x.replicates.task)
     return replace(x, mean=x.mean + by, interval=ends, replicates=moved)
@@ -425,12 +416,12 @@ def shifted(x: Number, by: float) -> Number:
 
 def less(top: Numbers, bottom: Numbers, what: str = "Differences") -> Numbers:
     """Differences of numbers, paired where their replicates are stored."""
-    return _combined(top, bottom, difference, what)
+    return combined(top, bottom, difference, what)
 
 
 def paired(top: Numbers, bottom: Numbers, what: str = "Differences") -> Numbers:
     """Differences seed by seed, with intervals over seeds."""
-    return _combined(top, bottom, Number.minus, what)
+    return combined(top, bottom, Number.minus, what)
 
 
 def seed_gap(top: Numbers, bottom: Numbers) -> Numbers:
@@ -441,18 +432,26 @@ def seed_gap(top: Numbers, bottom: Numbers) -> Numbers:
             raise NotMeasuredError("values of seeds")
         return Number(min(x.seeds.values()) - max(y.seeds.values()))
 
-    return _combined(top, bottom, gap, "")
+    return combined(top, bottom, gap, "")
 
 
-def means(numbers: Numbers) -> Numbers:
-    """The same numbers without their intervals: compared by their means."""
+def each_as(numbers: Numbers, by: Callable[[Number], float]) -> Numbers:
+    """One number of each number, without an interval: its mean, an end, its lowest seed."""
     return replace(
         numbers,
-        of=lambda tables, task: {n: Number(x.mean) for n, x in numbers.of(tables, task).items()},
+        of=lambda tables, task: {n: Number(by(x)) for n, x in numbers.of(tables, task).items()},
     )
 
 
-def _combined(
+def mean(x: Number) -> float:
+    return x.mean
+
+
+def lowest_seed(x: Number) -> float:
+    return min(x.seeds.values())
+
+
+def combined(
     top: Numbers, bottom: Numbers, by: Callable[[Number, Number], Number], what: str
 ) -> Numbers:
     """Each number with the reference of the same name, or with the only one there is."""
@@ -477,5 +476,4 @@ def most(numbers: Numbers, sign: int = 1) -> Numbers:
 
 
 def least(numbers: Numbers) -> Numbers:
-    """The number with the smallest mean of each task."""
     return most(numbers, -1)

@@ -40,7 +40,6 @@ class Exhibit:
     number: str
     """The paper's number: ``4``, or ``S3`` in its supplement."""
     label: str
-    """The paper's label."""
     caption: str
     """The first words of its caption."""
 
@@ -95,7 +94,6 @@ class StoredStudy:
 
     folder: Path
     study: str
-    """Name of the study."""
     tables: Mapping[str, Mapping[str, Any]]
     """Its stored tables of the label, by name."""
     claims: tuple[Mapping[str, Any], ...]
@@ -103,7 +101,6 @@ class StoredStudy:
     record: Mapping[str, Any]
     """Its record: command, commit, versions."""
     config: Mapping[str, Any]
-    """Its configuration."""
 
     @property
     def commands(self) -> list[str]:
@@ -113,7 +110,6 @@ class StoredStudy:
 
     @property
     def settings(self) -> str:
-        """Its sizes in a line."""
         trained = [f"{name.lower()}: {text}" for name, text in scale_rows(read_scale(self.folder))]
         return "; ".join([stated(self.study, self.config), *trained])
 
@@ -160,13 +156,11 @@ class Pair:
     """A cell that the paper reports, and what was measured for it here."""
 
     task: str
-    """Task of the row."""
     scorer: str
     """Critic, judge or readout."""
     metric: str
     """What was measured, as tables call it."""
     paper: Mapping[str, Any]
-    """The reported cell."""
     here: Mapping[str, Any] | None
     """The stored cell; None where it was not measured."""
     folder: Path | None = None
@@ -232,7 +226,6 @@ def all_cells(out: Path) -> Cells:
 
 
 def summary(found: Cells) -> str:
-    """How many numbers of the paper are measured, in words."""
     every = [pair for each in found.values() for pair in each]
     both = sum(pair.compared is not None for pair in every)
     return f"{both} of {len(every)} numbers of the paper are measured here"

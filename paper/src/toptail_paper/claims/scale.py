@@ -72,7 +72,7 @@ def shortfalls(study: str, config: Mapping[str, Any], scale: Mapping[str, Any]) 
     """In what a run is smaller than declared: ``steps, 400 of 3,000``; empty where in nothing.
 
     ``config`` is the study's own, ``scale`` what its folder holds of data and networks. What
-    neither says, as in results that are older than the file, is not held against the run.
+    neither says counts as large enough.
     """
     found = [_short(name, _at(config, name), least) for name, least in DECLARED[study].items()]
     deployed = scale.get("deployment", {})

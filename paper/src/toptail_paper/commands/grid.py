@@ -42,7 +42,6 @@ class Grid(JobFlags):
 
     @cached_property
     def declared(self) -> DeclaredGrid:
-        """What the file declares."""
         from toptail_paper.grids.grid import read_grid
 
         return read_grid(self.grid, small=self.small)

@@ -9,6 +9,12 @@ from typing import Annotated
 from toptail.commands.flags import OUTPUT
 from toptail.commands.terminal import say
 from toptail.errors import InputError, option
+from toptail.io.files import entries
+from toptail_paper.claims import annotate, counted, write_across
+from toptail_paper.claims.ledger_over_tasks import STUDY
+from toptail_paper.claims.published import summary, write_cells
+from toptail_paper.claims.reported import published
+from toptail_paper.study.study import study_in
 
 
 @dataclass(frozen=True)
@@ -28,12 +34,6 @@ class Ledger:
     not."""
 
     def run(self) -> int:
-        from toptail_paper.claims import annotate, counted, write_across
-        from toptail_paper.claims.ledger_over_tasks import STUDY
-        from toptail_paper.claims.published import summary, write_cells
-        from toptail_paper.claims.reported import published
-        from toptail_paper.study.study import study_in
-
         out = published() if self.out is None else self.out
         tasks: dict[Path, list[Path]] = {}
         for folder in _folders(out):
@@ -51,8 +51,6 @@ class Ledger:
 
 def _folders(out: Path) -> list[Path]:
     """The folders of studies below a folder that have a ledger."""
-    from toptail.io.files import entries
-
     found = [path.parent for path in entries(out, "**/claims.json")]
     # A ledger above other ledgers is made of them.
     folders = [folder for folder in found if not any(folder in each.parents for each in found)]

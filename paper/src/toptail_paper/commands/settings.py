@@ -42,7 +42,6 @@ class _Setting:
         return get_args(self.kind)[0] if get_origin(self.kind) is tuple else None
 
     def field(self, flag: str) -> tuple[str, Any, Any]:
-        """The flag's entry in a dataclass."""
         listed = self.element is not None
         shown = ",".join(str(x) for x in self.default) or "none" if listed else self.default
         text = self.text if shown is None else f"{self.text} Unless given: {shown}."
@@ -52,7 +51,7 @@ class _Setting:
         return flag, Annotated[self.kind | None, SCALE, tyro.conf.arg(help=text)], None
 
     def parsed(self, flag: str, value: Any) -> Any:
-        """What was given, as the configuration has it: 'none' is no entry, 'all' are all."""
+        """A flag's words as the setting's value: 'none' is an empty list, 'all' every choice."""
         if self.element is None:
             return value
         words = parts(value)
@@ -108,7 +107,11 @@ def _setting(base: Any, path: tuple[str, ...]) -> _Setting:
 
 
 def _kind(owner: type, name: str) -> Any:
-    """The type of one field; types of others may be known to whoever checks types alone."""
+    """The type of one field, resolved alone.
+
+    `get_type_hints` of the whole class would fail: other fields may have types that are imported
+    under ``TYPE_CHECKING`` only.
+    """
     stated = next(c for c in owner.__mro__ if name in inspect.get_annotations(c))
     known = {name: inspect.get_annotations(stated)[name]}
     field = type("Field", (), {"__annotations__": known, "__module__": stated.__module__})

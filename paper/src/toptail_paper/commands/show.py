@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +13,21 @@ import tyro
 from toptail.commands.flags import OUTPUT
 from toptail.commands.terminal import plain, print_table, say, show, simple_grid
 from toptail.errors import InputError
+from toptail.report.table import Cell, Column, Table
+from toptail.report.text import MISSING_SHORT, bracket, signed
+from toptail_paper.claims.published import (
+    Exhibit,
+    StoredStudy,
+    exhibits,
+    find_exhibit,
+    measured,
+    pairs,
+    status_line,
+    tasks_of,
+)
+from toptail_paper.study.compare import DIFFERS, with_spread
+from toptail_paper.study.study import studies, study_in
+from toptail_paper.study.tables import TableSpec
 
 
 @dataclass(frozen=True)
@@ -51,30 +66,23 @@ class Show:
         return 0
 
     def _list(self) -> None:
-        from toptail_paper.claims.published import exhibits, measured, status_line, tasks_of
-
-        rows = []
-        for exhibit in exhibits():
-            found = measured(exhibit.label)
-            rows.append(
-                {
-                    "number": exhibit.name,
-                    "label": exhibit.label,
-                    "caption": exhibit.caption,
-                    "tasks": tasks_of(exhibit, found),
-                    "status": status_line(exhibit, found),
-                }
-            )
+        rows = [
+            {
+                "number": exhibit.name,
+                "label": exhibit.label,
+                "caption": exhibit.caption,
+                "tasks": tasks_of(exhibit, found),
+                "status": status_line(exhibit, found),
+            }
+            for exhibit in exhibits()
+            for found in (measured(exhibit.label),)
+        ]
         if self.json:
             say(json.dumps(rows, indent=1, ensure_ascii=False))
         else:
             _print_list(rows)
 
     def _show(self) -> None:
-        from toptail_paper.claims.published import find_exhibit, measured
-        from toptail_paper.study.compare import DIFFERS
-        from toptail_paper.study.study import studies
-
         exhibit = find_exhibit(self.which)
         found = measured(exhibit.label)
         if self.json:
@@ -101,8 +109,6 @@ class Show:
 
 def _show_folder(label: str, folder: Path) -> None:
     """Print the tables of a label from a study's folder, and where its figures are."""
-    from toptail_paper.study.study import study_in
-
     study = study_in(folder)
     if label not in study.labels:
         raise InputError(
@@ -121,8 +127,7 @@ def _show_folder(label: str, folder: Path) -> None:
         say(f"Figure: {figure}.svg and .png")
 
 
-def _print_list(rows: Any) -> None:
-
+def _print_list(rows: Sequence[Mapping[str, Any]]) -> None:
     grid = simple_grid()
     for heading in ("number", "label", "caption", "tasks", "status"):
         grid.add_column(heading, overflow="fold")
@@ -132,13 +137,8 @@ def _print_list(rows: Any) -> None:
     show(grid, 200)
 
 
-def _table(exhibit: Any, found: Any) -> Any:
+def _table(exhibit: Exhibit, found: list[StoredStudy]) -> Table | None:
     """Paper, here and difference of every cell that the paper reports; None where it has none."""
-    from toptail.report.table import Cell, Column, Table
-    from toptail.report.text import MISSING_SHORT, bracket, signed
-    from toptail_paper.claims.published import pairs
-    from toptail_paper.study.compare import with_spread
-
     lines = []
     for pair in pairs(exhibit.label, found):
         spec, both = _spec(found, pair.metric), pair.compared
@@ -162,11 +162,8 @@ def _table(exhibit: Any, found: Any) -> Any:
     return Table(exhibit.label, f"{exhibit.name}: {exhibit.caption}", "", columns, tuple(lines))
 
 
-def _spec(found: Any, metric: str) -> Any:
+def _spec(found: list[StoredStudy], metric: str) -> TableSpec | None:
     """The specification of the stored table that knows a metric, if a table is stored."""
-    from toptail_paper.study.study import studies
-    from toptail_paper.study.tables import TableSpec
-
     for each in found:
         for spec in studies()[each.study].content:
             if isinstance(spec, TableSpec) and not spec.of and spec.name in each.tables:
@@ -176,10 +173,8 @@ def _spec(found: Any, metric: str) -> Any:
     return None
 
 
-def _content(exhibit: Any, found: Any) -> Mapping[str, Any]:
-    """The same as JSON has it, every number as it is stored."""
-    from toptail_paper.claims.published import pairs
-
+def _content(exhibit: Exhibit, found: list[StoredStudy]) -> Mapping[str, Any]:
+    """The table for ``--json``, every number as it is stored."""
     return {
         **{name: getattr(exhibit, name) for name in ("kind", "number", "label", "caption")},
         "cells": [

@@ -82,5 +82,4 @@ class StudyControlled(JobFlags):
         return run_study(STUDY, Request(self.config(), self.out, command))
 
     def config(self) -> StudyConfig:
-        """The study's configuration with the given flags."""
         return with_given(BASE, self.settings)

@@ -210,7 +210,6 @@ class StudySelection(JobFlags):
         return run_study(STUDY, request, tables=TABLES in stages)
 
     def stages(self) -> list[str]:
-        """The stages that are wanted, in their order."""
         known = (*STAGES, IDEALS_STAGE, TABLES)
         wanted = names(self.stage)
         for stage in wanted:

@@ -134,7 +134,6 @@ class StudySemantics(JobFlags):
         return check_training(self.runs, self.critics, train=self.train)
 
     def training(self) -> SemanticsTraining:
-        """What --train trains."""
         from toptail_paper.semantics.train import SemanticsTraining
 
         given: dict[str, Any] = {"sweep": self.temperature, **self.size.changes()}

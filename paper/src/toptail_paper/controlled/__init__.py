@@ -6,11 +6,8 @@ how the settings that the paper leaves open were fixed.
 
 What a run leaves in its folder
 -------------------------------
-``config.json``
-    ``{"hash", "config"}``: the configuration of the last call.
-``record.json``
-    ``{"command", "state" ("running" or "finished"), "config_hash", "versions", "commit",
-    "machine", "seeds", "seconds", "units": {"trained", "reused"}, "tables": [names]}``.
+``config.json``, ``record.json``
+    The configuration of the last call, and its command, versions, commit, machine and seconds.
 ``units/CRITIC-R0.40-seed42-HASH/``
     One trained critic: ``unit.json`` (what it is, its curves, its last training losses),
     ``params.safetensors``, and at the default setting ``scores.npz``: each readout on the pools,

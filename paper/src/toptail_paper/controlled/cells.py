@@ -40,7 +40,6 @@ class CriticCell:
     world: ControlledWorld
     """Where its data comes from."""
     seeds: tuple[int, ...]
-    """Training seeds."""
     steps: tuple[int, ...]
     """Training lengths to evaluate at, ascending, all from one run."""
     keep_scores: bool = False
@@ -61,7 +60,6 @@ class Trained:
     result: ResultFolder
     """Where it lies."""
     cell: CriticCell
-    """What it belongs to."""
     seed: int
 
     @property

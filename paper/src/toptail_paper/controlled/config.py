@@ -153,7 +153,6 @@ class StudyConfig:
     """Candidate counts of the curves: powers of two up to the pool size."""
 
     def __post_init__(self) -> None:
-        """Check the settings, and derive K."""
         if not self.seeds or len(set(self.seeds)) != len(self.seeds) or min(self.seeds) < 0:
             raise InputError(f"Seeds must be different whole numbers from 0, not {self.seeds}.")
         if self.pool < 2 or self.pool & (self.pool - 1):

@@ -38,11 +38,9 @@ class OneStepTDQ(Critic):
 
     @property
     def network(self) -> MLP:
-        """One member."""
         return MLP(self.hidden, 1, self.layer_norm)
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
-        """Fresh members."""
         inputs = state_dim + goal_dim + action_dim
         return {"q": init_ensemble(self.network, key, self.ensemble, inputs)}
 
@@ -80,7 +78,6 @@ class OneStepHeads(Heads):
     """The heads of the controlled world, fitted to the reward of the step."""
 
     encoders: Encoders = Encoders()
-    """Sizes of the two encoders."""
 
     @property
     def head(self) -> MLP:
@@ -88,7 +85,6 @@ class OneStepHeads(Heads):
         return MLP(self.encoders.hidden, 1, self.encoders.layer_norm)
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
-        """Fresh encoders and head."""
         key_encoders, key_head = jax.random.split(key)
         size = self.encoders
         encoders = super().init(key_encoders, state_dim, action_dim, goal_dim)
@@ -144,4 +140,3 @@ class OneStepTwoHead(OneStepHeads):
 ONE_STEP: Final[Mapping[str, type[Critic]]] = {
     kind.name: kind for kind in (OneStepTDQ, Raw, Cosine, OneStepHybrid, OneStepTwoHead)
 }
-"""The critics of the controlled world, by name."""

@@ -16,13 +16,13 @@ from toptail.lab.critics.networks import norm
 from toptail.stats import best_of_k, oracle, paired_win_rate
 from toptail.stats.best_of_k import Floats as Floats
 from toptail_paper.controlled.config import NOISE_SIGMA, StudyConfig
-from toptail_paper.controlled.ideals import ClosedFormJudge
 from toptail_paper.controlled.world import (
     ACTION_DIM,
     ControlledWorld,
     Queries,
     Transitions,
     clipped_gaussian,
+    exact_value,
     on_support,
     sample_data,
     sample_queries,
@@ -66,11 +66,12 @@ class Pools:
         scale = world.proposal_scale * world.radius
         actions = clipped_gaussian(config.queries, config.pool, ACTION_DIM, scale, world.box, rng)
         noisy = ControlledWorld(radius=world.radius, box=world.box, sigma=NOISE_SIGMA)
+        states, goals = queries.states[:, None], queries.goals[:, None]
         return cls(
             queries,
             actions,
-            ClosedFormJudge(world).values(queries, actions)[..., 0],
-            ClosedFormJudge(noisy).values(queries, actions)[..., 0],
+            exact_value(world, states, actions, goals),
+            exact_value(noisy, states, actions, goals),
             on_support(world, actions),
             sample_data(world, config.heldout, rng),
         )

@@ -25,6 +25,7 @@ from toptail_paper.controlled.results import (
 from toptail_paper.controlled.specs import FIGURES, SELECTED_BY
 from toptail_paper.study.figures import (
     Drawing,
+    drawings_of,
     end_labels,
     interval,
     k_axis,
@@ -191,7 +192,6 @@ def _candidates(panel: Axes, landscape: Landscape, critic: str) -> None:
 
 
 def drawings(study: ControlledResults) -> list[Drawing]:
-    """Every figure that the stored files suffice for, in the order of the page."""
     found: dict[str, Callable[[], Figure]] = {}
     curves, surfaces = study.curves, study.landscape
     if surfaces is not None:
@@ -211,11 +211,7 @@ def drawings(study: ControlledResults) -> list[Drawing]:
     for sweep in study.sweeps():
         found[sweep.name] = partial(sweep_figure, sweep, base)
         captions[sweep.name] = _sweep_caption(sweep)
-    return [
-        Drawing.of(spec, found[name], captions.get(name, ""))
-        for name, spec in FIGURES.items()
-        if name in found
-    ]
+    return drawings_of(FIGURES, found, captions)
 
 
 def _auc(study: ControlledResults, seed: str, critic: str = "raw") -> float | None:

@@ -1,4 +1,4 @@
-r"""The judge and the ideal critics of the controlled world, in closed form.
+r"""The ideal critics of the controlled world, in closed form.
 
 One step ends an episode, so that there is no later policy: Q of the behaviour is Q*, and with d = 1
 everywhere gamma^d is constant. What remains is the log-ratio. The contrastive positive of (s, a) is
@@ -19,36 +19,17 @@ over the length is closed, and the one over the angle is a sum over equal angles
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from toptail.errors import InputError
 from toptail_paper.controlled.world import (
     ControlledWorld,
     Floats,
-    Queries,
     exact_value,
     on_support,
     project_to_disk,
 )
-
-
-@dataclass(frozen=True)
-class ClosedFormJudge:
-    """Values candidates by the closed form Q*(s, a, g), on and off the support."""
-
-    world: ControlledWorld
-    trust: str = "exact: the value is known in closed form on and off the support"
-    """Whether the values are exact, circular or estimated, and why."""
-
-    def values(self, queries: Queries, candidates: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Value candidates [m, n, 2] of m queries; one exact replicate: [m, n, 1]."""
-        value = exact_value(self.world, queries.states[:, None], candidates, queries.goals[:, None])
-        return value[..., None]
-
 
 ANGLES = 720
 """Angles of the sum in p(a | s)."""

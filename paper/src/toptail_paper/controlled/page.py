@@ -19,7 +19,6 @@ _LEAD: Final = (
 
 
 def texts(study: ControlledResults) -> Texts:
-    """The page's words."""
     return Texts(
         title="The controlled study",
         brand="controlled study",
@@ -31,7 +30,6 @@ def texts(study: ControlledResults) -> Texts:
 
 
 def summary(study: ControlledResults) -> list[str]:
-    """Say what came out, in sentences that hold numbers."""
     table = study.tables.get("toy-support")
     if table is None:
         return []
@@ -58,7 +56,6 @@ def summary(study: ControlledResults) -> list[str]:
 
 
 def _method(study: ControlledResults) -> list[tuple[str, str | None]]:
-    """How it was computed: settings and the record of the run."""
     config, record = study.config, study.record
     units = record.get("units", {})
     return [

@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
 from toptail.io.arrays import read_arrays
 from toptail.io.json_files import read_json_if_exists
 from toptail.lab.critics.registry import MAIN
@@ -35,7 +34,6 @@ NAMES: Final[Mapping[str, str]] = {
 
 
 def critic_name(critic: str) -> str:
-    """Name of a critic as a reader sees it."""
     return NAMES.get(critic) or title(critic)
 
 
@@ -44,11 +42,9 @@ class SearchCurves:
     """Best-of-K curves of several critics, over seeds."""
 
     k: tuple[int, ...]
-    """Candidate counts."""
     oracle: Floats
     """[K] value of the best of K candidates."""
     random: float
-    """Value of a random candidate."""
     content: Mapping[str, Any]
     """critic → metric → {"seeds": {seed: [K]}}."""
     in_support: Mapping[str, Mapping[str, float]]
@@ -58,11 +54,7 @@ class SearchCurves:
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> SearchCurves:
-        """From ``curves.json``."""
-        oracle, norms = (
-            np.array(content["oracle"], dtype=float),
-            content.get("phi_norm_in_support", {}),
-        )
+        oracle, norms = np.array(content["oracle"], dtype=float), content["phi_norm_in_support"]
         return cls(tuple(content["k"]), oracle, content["random"], content["critics"], norms)
 
     def of(self, critic: str, metric: str) -> Floats:
@@ -86,7 +78,6 @@ class Landscape:
 
     @property
     def radius(self) -> float:
-        """Radius of the support disk."""
         return float(self.array("radius").item())
 
     @property
@@ -99,7 +90,6 @@ class Landscape:
         return np.asarray(np.linalg.norm(self.array("candidates"), axis=-1) > self.radius)
 
     def pick(self, critic: str) -> int:
-        """Index of the candidate that a critic selects."""
         return int(self.array(f"pick_{critic}").item())
 
     def regret(self, critic: str) -> float:
@@ -114,7 +104,6 @@ class Point(NamedTuple):
     x: float | str
     """The setting: a number, or a word such as "learned"."""
     seeds: tuple[float, ...]
-    """The metric, by seed."""
     paper: float | None
     """What the paper reports, if anything."""
 
@@ -130,7 +119,6 @@ class SweptTable:
     tasks: Mapping[float | str, str]
     """Setting → task in the table, in order."""
     table: Mapping[str, Any]
-    """The stored table."""
 
     @property
     def critics(self) -> tuple[str, ...]:
@@ -172,9 +160,7 @@ class ControlledResults(StudyResults):
     """Everything a run folder holds for a reader."""
 
     curves: SearchCurves | None
-    """Best-of-K curves."""
     landscape: Landscape | None
-    """Score surfaces."""
     theory: Mapping[str, Any] | None
     """``theory.json``: {"checks": [...], ...}."""
     audit: Mapping[str, Any] | None
@@ -198,15 +184,10 @@ class ControlledResults(StudyResults):
 def read_controlled(folder: str | Path) -> ControlledResults:
     """Read a run folder; one that holds no run, or a file that cannot be read, is refused."""
     path = Path(folder)
-    if not (path / "config.json").is_file():
-        raise InputError(
-            f"{path} holds no study (config.json is missing); run 'toptail-paper study controlled "
-            f"--out {path}' first."
-        )
-    curves = read_json_if_exists(path / "curves.json")
+    parts, curves = common_parts(path, "controlled"), read_json_if_exists(path / "curves.json")
     surfaces = path / "landscape.npz"
     return ControlledResults(
-        **common_parts(path),
+        **parts,
         curves=None if curves is None else SearchCurves.read(curves),
         landscape=Landscape(read_arrays(surfaces)) if surfaces.is_file() else None,
         theory=read_json_if_exists(path / "theory.json"),

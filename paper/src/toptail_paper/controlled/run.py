@@ -295,7 +295,7 @@ def choose_default(
     rows: Rows = {}
 
     def measure(cell: CriticCell, steps: int, setting: str, metric: str) -> float:
-        """Train what is missing, put the row under the setting, and read a mean off it."""
+        """Train the cell, add its row to the table as ``setting``, and return a metric's mean."""
         run.made += compute_cell(run, config, cell, pools)
         units = [unit_of(run, config, cell, seed, steps) for seed in cell.seeds]
         cells = plain_cells(units, cell.critic.deployed)

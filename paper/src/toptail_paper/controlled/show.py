@@ -34,7 +34,6 @@ def largest(cell: Mapping[str, Any], _: Comparison | None) -> Cell:
 
 
 def norm_sheets(study: ControlledResults) -> list[Sheet]:
-    """Embedding norms of random candidates and of picks."""
     curves = study.curves
     if curves is None:
         return []
@@ -111,7 +110,6 @@ def verdict_sheets(study: ControlledResults) -> list[Sheet]:
 
 
 def theory_sheets(study: ControlledResults) -> list[Sheet]:
-    """One row for each claim of the theory."""
     if study.theory is None:
         return []
     rows = [

@@ -125,7 +125,6 @@ PARTS: Final = (
     ),
     Part("theory", link="Theory"),
 )
-"""The sections of the page, in order."""
 
 _table = partial(TableSpec, tasks="columns", row_name=critic_name, intervals=False)
 
@@ -219,7 +218,6 @@ CONTENT: Final[tuple[Shown, ...]] = (
     _table("choice", "How the default setting was fixed", "", _PICK),
     View("theory", theory_sheets, label="theory"),
 )
-"""Every table and figure, in the order of the page."""
 
 TABLES: Final = {spec.name: spec for spec in CONTENT if isinstance(spec, TableSpec)}
 

@@ -143,9 +143,7 @@ class Trainings:
     """The cells of one call by the part of the study they serve."""
 
     config: StudyConfig
-    """The study's settings."""
     run: RunFolder
-    """Where the units lie."""
     main: dict[str, CriticCell] = field(init=False)
     """The four critics and the two-head network at the default setting."""
     noisy: CriticCell = field(init=False)
@@ -159,7 +157,6 @@ class Trainings:
     _ideals: dict[ControlledWorld, dict[str, Floats]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Lay out the cells; nothing is computed yet."""
         config = self.config
         kept = partial(cells_of, config, keep_scores=True)
         self.main = {cell.critic.name: cell for cell in kept(EVERY)}
@@ -210,7 +207,6 @@ class Trainings:
         ]
 
     def is_default(self, setting: Setting) -> bool:
-        """Whether a point of a sweep is the default setting."""
         main = {cell.critic for cell in self.main.values()}
         return setting.steps == self.config.steps and all(
             cell.critic in main and cell.world == self.config.world for cell in setting.cells

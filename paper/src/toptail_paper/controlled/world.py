@@ -50,7 +50,6 @@ class ControlledWorld:
     """Standard deviation of the transition noise; 0 is the deterministic world of the tables."""
 
     def __post_init__(self) -> None:
-        """Refuse a world whose support does not fit its action box."""
         if not 0.0 < self.radius <= self.box:
             raise InputError(
                 f"The support radius must lie in (0, {self.box}], the action box, "

@@ -37,7 +37,6 @@ class Networks:
         return load_params(path) if path.is_file() else None
 
     def keep(self, lane: BatchRun, data_hash: str, params: Params) -> None:
-        """Store what a training ended with."""
         self.folder.mkdir(parents=True, exist_ok=True)
         save_params(self._path(lane, data_hash), params)
 
@@ -63,7 +62,6 @@ class SeedCell:
     result: ResultFolder
     """Where its numbers lie."""
     cell: GridCell
-    """What it belongs to."""
     seed: int
 
     @classmethod
@@ -112,7 +110,6 @@ class SeedCell:
 def cells_job(
     name: str, folder: Path, units: Sequence[SeedCell], work: Callable[[], object]
 ) -> Job:
-    """The job that fills some cells."""
     return Job(
         name=name,
         content={"units": [each.result.folder.name for each in units]},

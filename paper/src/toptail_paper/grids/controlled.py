@@ -76,7 +76,6 @@ def _train_critic(
 
 
 def world_of(data: str) -> ControlledWorld:
-    """The world of ``controlled[box=1.6]``."""
     settings = split_label(data)[1]
     for name in settings:
         if name not in WORLD:

@@ -1,4 +1,4 @@
-"""How much of everything is read."""
+"""What a grid declares: the question, what is trained, what is read, what would be an answer."""
 
 from __future__ import annotations
 
@@ -87,7 +87,6 @@ class GridCell:
     """One critic with settings on one data set, read after so many steps."""
 
     data: str
-    """The data set, as `DeclaredGrid.data` has it."""
     label: str
     """The critic with its settings, without its steps."""
     steps: int
@@ -125,11 +124,9 @@ class DeclaredGrid:
     reads: tuple[str, ...]
     """What is read: see `READS`."""
     answer: Answer
-    """What would count as an answer."""
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Setting -> values that are crossed with each other, for every critic."""
     shared: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of all trainings."""
     sizes: Mapping[str, Any] = field(default_factory=dict)
     """How much is read: queries, triples, candidates; see `toptail_paper.grids.grid`."""
     lanes: int = 32
@@ -170,7 +167,6 @@ class DeclaredGrid:
 
     @property
     def amounts(self) -> Sizes:
-        """How much of everything is read."""
         known = {each.name for each in fields(Sizes)}
         for name in self.sizes:
             if name not in known:
@@ -186,9 +182,9 @@ class DeclaredGrid:
         for label, values in product(self.critics, product(*self.grid.values())):
             critic, own = split_label(label)
             settings = {**typed_settings(label, own), **dict(zip(self.grid, values, strict=True))}
-            made = label_of(critic, settings)
-            typed_settings(made, split_label(made)[1])
-            found.append(made)
+            full = label_of(critic, settings)
+            typed_settings(full, split_label(full)[1])
+            found.append(full)
         return list(dict.fromkeys(found))
 
     def cells(self) -> Iterator[GridCell]:

@@ -36,7 +36,6 @@ Cells = Mapping[str, Mapping[str, Any]]
 
 
 def write_settled(folder: Path, plan: Mapping[str, Any], results: Mapping[str, Any]) -> Path:
-    """Write the page and its figures from what ``results.json`` holds."""
     cells: Cells = results["cells"]
     in_answer = answer_metrics(plan["answer"], cells)
     drawings = list(_drawings(plan["answer"], cells, in_answer))

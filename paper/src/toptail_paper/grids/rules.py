@@ -242,7 +242,6 @@ RULES: Final[Mapping[str, Callable[[Answer, Cells], dict[str, Any]]]] = {
     "nearest": nearest,
     "fingerprint": fingerprint,
 }
-"""The rules by name."""
 
 
 STANDS: Final[Mapping[str, Met]] = {"any": "yes", "every": "no"}

@@ -21,7 +21,6 @@ from toptail_paper.grids.rules import decide
 from toptail_paper.study.store import RunFolder, plain
 
 RESULTS = "results.json"
-"""Cells and answer of a grid."""
 
 
 def grid_jobs(
@@ -32,7 +31,7 @@ def grid_jobs(
         from toptail_paper.grids.controlled import controlled_jobs
 
         return controlled_jobs(declared, folder, tick)
-    from toptail_paper.grids.recorded import recorded_jobs
+    from toptail_paper.grids.recorded_data import recorded_jobs
 
     return recorded_jobs(declared, folder, networks or folder / "networks", tick)
 

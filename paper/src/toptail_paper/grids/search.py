@@ -15,7 +15,7 @@ from toptail.lab.tasks.maze import UNIT
 from toptail.lab.tasks.names import parse_name
 from toptail.stats.resample import Estimate
 from toptail_paper.grids.cells import Reading, fixed
-from toptail_paper.grids.reads import (
+from toptail_paper.grids.readings import (
     Subject,
     bootstrap_of,
     near_pools,
@@ -180,9 +180,8 @@ def rate_estimate(hits: int, episodes: int, seed: int, resamples: int) -> Estima
 
 def _boxed(subject: Subject, episodes: Episodes) -> Any:
     """The policy that takes the best of a grid of actions."""
-    axis = np.linspace(-1, 1, AXIS, dtype=np.float32)
-    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-    goals, n = episodes.goals, len(grid)
+    grid, goals = _grid(AXIS), episodes.goals
+    n = len(grid)
 
     def act(states: np.ndarray) -> np.ndarray:
         rows = (np.repeat(states, n, 0), np.tile(grid, (len(states), 1)), np.repeat(goals, n, 0))

@@ -24,6 +24,7 @@ from toptail_paper.study.compare import reported
 from toptail_paper.study.figures import (
     Drawing,
     SeedBand,
+    drawings_of,
     interval,
     k_axis,
     legend,
@@ -36,20 +37,18 @@ from toptail_paper.study.search_error import FIGURE, LABEL, search_error_figure
 
 
 def drawings(study: SelectionResults) -> list[Drawing]:
-    """Every figure that the stored files suffice for, in the order of the page."""
     scorers = next(iter(study.curves["judges"].values()))["critics"]
     left_out = len(drawn(scorers)) < len(scorers)
     words = " The two-head critics are in the tables." if left_out else ""
-    curves = FIGURES["curves"]
-    found = [Drawing.of(curves, partial(curve_figure, study), curves.caption + words)]
+    found = {"curves": partial(curve_figure, study)}
     if any("rollout_delta" in row for row in study.of_task("fixed-query").values()):
-        found.append(Drawing.of(FIGURES["rollouts"], partial(rollout_figure, study)))
+        found["rollouts"] = partial(rollout_figure, study)
     if rows := study.of_task(LABEL):
-        draw = partial(search_error_figure, rows, "normalized regret", selector_name)
-        found.append(Drawing.of(FIGURES[FIGURE.name], draw))
+        unit = "normalized regret"
+        found[FIGURE.name] = partial(search_error_figure, rows, unit, selector_name)
     if any(closed_loop_ks(row) for row in study.of_task("deployment").values()):
-        found.append(Drawing.of(FIGURES["closed_loop"], partial(closed_loop_figure, study)))
-    return found
+        found["closed_loop"] = partial(closed_loop_figure, study)
+    return drawings_of(FIGURES, found, {"curves": FIGURES["curves"].caption + words})
 
 
 def curve_figure(study: SelectionResults) -> Figure:

@@ -50,7 +50,7 @@ class SelectionFolder:
         return self.path / "norms" / f"{column}.npz"
 
     def normed(self) -> dict[str, Path]:
-        """The stored norms by column; scorers without embeddings, and older folders, have none."""
+        """The stored norms by column; scorers without embeddings have none."""
         return columns(self.path / "norms")
 
     def columns(self) -> dict[str, Path]:

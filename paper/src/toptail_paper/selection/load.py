@@ -41,9 +41,7 @@ class TaskSelection:
     """Everything that the stages of one task left behind."""
 
     folder: Path
-    """``OUT/TASK``."""
     task: str
-    """The data set's name."""
     declared: Mapping[str, Any]
     """``declared.json``: the criteria that were fixed before anything was scored."""
     trajectory: NDArray[np.int64]
@@ -65,7 +63,6 @@ class TaskSelection:
     rollouts: RolloutAudit | None
     """Returns of picks and random candidates, if the rollouts were made here."""
     deployment: Mapping[str, Any]
-    """``deployment/NAME.json`` by name."""
     norms: Mapping[str, NDArray[np.float32]]
     """Column to the norms of phi, as `scores`; critics with embeddings alone, where stored."""
 

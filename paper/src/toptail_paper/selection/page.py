@@ -25,8 +25,6 @@ _LEAD: Final = (
     "or not at all, say what the pick is worth."
 )
 
-"""How the metrics of the closed loop begin."""
-
 _DECIDING: Final = (
     "Decided from the stored tables by the criterion in each entry. Where several judges "
     "valued every candidate, a statement must hold under each of them to be “seen”; "
@@ -35,7 +33,6 @@ _DECIDING: Final = (
 
 
 def texts(study: SelectionResults) -> Texts:
-    """The page's words."""
     return Texts(
         title=f"Action selection on {study.task}",
         brand="fixed-query action selection",
@@ -48,7 +45,6 @@ def texts(study: SelectionResults) -> Texts:
 
 
 def summary(study: SelectionResults) -> list[str]:
-    """Say what came out, in sentences that hold numbers."""
     lines = [excluded_words(study)]
     for judge in study.judges:
         lines += [_order_sentence(study, judge), _worse_sentence(study, judge)]
@@ -211,7 +207,6 @@ def _brought(candidates: Mapping[str, Any] | None) -> str:
 
 
 def _method(study: SelectionResults) -> list[tuple[str, str | None]]:
-    """How it was computed, and the record of the run."""
     record = study.record
     audit = next(iter(study.audits.values()), {})
     pools, clusters = audit.get("queries"), audit.get("clusters")

@@ -40,7 +40,6 @@ def selector_name(selector: str) -> str:
 
 
 def judge_name(judge: str) -> str:
-    """Name of a judge, as a reader sees it."""
     return JUDGES.get(judge, judge)
 
 
@@ -53,7 +52,6 @@ class SelectionMetric:
     k: int
     """Candidates that the pick is the best of."""
     judge: str = REFERENCE
-    """The judge whose values are used."""
     group: str = ""
     """The distance group that it is over; all queries where empty."""
 
@@ -62,7 +60,6 @@ class SelectionMetric:
         return "/".join(filter(None, (judge, f"{self.name}_{self.k}", self.group)))
 
     def by(self, judge: str) -> SelectionMetric:
-        """The same under another judge."""
         return replace(self, judge=judge)
 
 
@@ -113,15 +110,11 @@ class SelectionResults(StudyResults):
     """Everything the page is made of."""
 
     declared: Mapping[str, Any]
-    """The declared criteria, with their hash."""
     curves: Mapping[str, Any]
-    """``curves.json``."""
     audits: Mapping[str, Mapping[str, Any]]
-    """Judge → its audit."""
 
     @property
     def task(self) -> str:
-        """The task's name in the tables."""
         return str(next(iter(self.tables["fixed-query"]["rows"])))
 
     def of_task(self, table: str) -> Mapping[str, Mapping[str, Any]]:
@@ -142,12 +135,11 @@ class SelectionResults(StudyResults):
 
     @property
     def size(self) -> int:
-        """Candidates in a pool: the largest K."""
         return int(self.curves["k"][-1])
 
     @property
     def candidates(self) -> Mapping[str, Any]:
-        """Where the candidates came from; empty in results that are older than the note of it."""
+        """Where the candidates came from; empty where a user put the files there."""
         found: Mapping[str, Any] = self.scale.get("candidates", {})
         return found
 
@@ -157,7 +149,6 @@ class SelectionResults(StudyResults):
 
     @property
     def groups(self) -> list[str]:
-        """The distance groups, nearest first."""
         return list(self.declared.get("groups", ("near", "medium", "far")))
 
 

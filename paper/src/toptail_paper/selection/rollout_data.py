@@ -60,7 +60,6 @@ class RolloutAudit:
 
     @classmethod
     def of(cls, stored: Stored) -> RolloutAudit:
-        """The audit that a file holds."""
         try:
             arrays: dict[str, Any] = {n: stored.arrays[n] for n in _ARRAYS}
             selectors = tuple(str(name) for name in stored.arrays["selectors"])
@@ -73,7 +72,6 @@ class RolloutAudit:
         return cls(**arrays, selectors=selectors)
 
     def stored(self, header: Mapping[str, Any]) -> Stored:
-        """The file's content."""
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         for name in ("returns", "random_returns"):
             arrays[name] = arrays[name].astype(np.float32)
@@ -247,7 +245,6 @@ def candidates_sha256(candidates: NDArray[Any]) -> str:
 
 
 def pools_sha256(pools: CandidatePools) -> str:
-    """`candidates_sha256` of the audited pool."""
     return candidates_sha256(pools.with_logged()[:, POOL])
 
 

@@ -88,7 +88,6 @@ class RolloutStore:
         self._returns[query, candidate] = returns
 
     def add_audit(self, audit: RolloutAudit) -> None:
-        """Enter the returns of a stored audit."""
         for candidate, returns in (
             (audit.candidate, audit.returns),
             (audit.random_candidate, audit.random_returns),
@@ -134,17 +133,13 @@ class RolloutSetup:
     """States, candidates, environment and continuation policy of rollouts."""
 
     task: str
-    """The data set's name."""
     val: Trajectories
     """The validation split, with simulator state."""
     queries: FrozenQueries
-    """The frozen queries of that split."""
     candidates: FloatArray
     """Actions of the audited pool, and the logged action as the last: ``[Q, N + 1, action]``."""
     make: BatchMaker
-    """Makes the simulations."""
     continuation: ContinuationPolicy
-    """The policy that acts after the judged action."""
     origin: Mapping[str, Any]
     """The continuation policy and the environment, which a return also depends on."""
 
@@ -335,12 +330,9 @@ class RolloutStage:
     """
 
     study: Selection
-    """Folder, settings, runs and progress."""
     queries: FrozenQueries
     pools: CandidatePools
-    """The cached candidates."""
     val: Trajectories
-    """The validation split, with simulator state."""
 
     def audit(self, most_per_group: int | None = None) -> RolloutAudit:
         """`judge_by_rollouts`; without runs, the stored rollouts."""
@@ -372,7 +364,6 @@ class RolloutStage:
 
     @cached_property
     def setup(self) -> RolloutSetup:
-        """States, candidates, environment and continuation policy."""
         study = self.study
         continuation, policy = self._behaviour_model()
         maze = maze_environment(study.config.task)

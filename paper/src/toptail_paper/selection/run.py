@@ -87,11 +87,8 @@ class Stages:
     """The stages of one study."""
 
     study: Selection
-    """Folder, settings, runs and progress."""
     dataset: Dataset
-    """Both splits of the task's data."""
     inputs: UserInputs = field(default_factory=UserInputs)
-    """Candidates and scorers of the user's own."""
     deployed: tuple[str, ...] = ()
     """Critics whose deployment is checked; the paper's four that are trained where empty."""
     deployment: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -135,7 +132,6 @@ class Stages:
 
     @cached_property
     def pools(self) -> CandidatePools:
-        """The cached candidates."""
         file, settings = self.inputs.pools, self.study.config.pools
         proposal = None if file is None else file_proposal(file, settings)
         return make_pools(self.study, self.queries, self.dataset.train, proposal)
@@ -148,7 +144,6 @@ class Stages:
 
     @cached_property
     def rollouts(self) -> RolloutStage:
-        """The rollouts of what the stored scores pick."""
         from toptail_paper.selection.rollouts import RolloutStage
 
         return RolloutStage(self.study, self.queries, self.pools, self.dataset.val)

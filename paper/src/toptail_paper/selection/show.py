@@ -87,7 +87,6 @@ def _group_table(study: SelectionResults, judge: str) -> Table:
 
 
 def square_tables(study: SelectionResults) -> list[Table]:
-    """The 2 x 2 of objective and function class."""
     stored, rows = study.tables["function-class"], study.of_task("function-class")
     pairs = {(c.critic, c.metric): c for c in comparisons(stored)}
     lines = []

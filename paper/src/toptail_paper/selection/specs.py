@@ -86,7 +86,6 @@ PARTS: Final = (
     Part(LABEL, "Objective, estimation or extrapolation?", link="Search error"),
     Part("deployment-part", "Deployment"),
 )
-"""The sections of the page, in order."""
 
 _table = partial(TableSpec, tasks="first", row_name=selector_name)
 
@@ -277,7 +276,6 @@ CONTENT: Final[tuple[Shown, ...]] = (
         aliases=DEPLOYED,
     ),
 )
-"""Every table and figure, in the order of the page."""
 
 TABLES: Final = {spec.name: spec for spec in CONTENT if isinstance(spec, TableSpec)}
 

@@ -56,13 +56,10 @@ class Selection:
     """One task's study: its folder, its settings, and its trained runs."""
 
     folder: SelectionFolder
-    """``OUT/TASK``."""
     config: SelectionConfig
-    """Every setting."""
     runs: Path | None = None
     """``RUNS`` of ``RUNS/TASK/CRITIC/seed-N``; None where every stage's file is already there."""
     tick: Tick = no_tick
-    """Progress of each stage."""
 
     @classmethod
     def at(
@@ -89,8 +86,15 @@ class Selection:
         return {"declared": declared["hash"], "queries": queries.sha256, "pools": pools.sha256}
 
 
+def no_part(_share: float) -> None:
+    """Report no progress."""
+
+
 def score_candidates(
-    score: Score, queries: FrozenQueries, pools: CandidatePools, tick: Callable[[float], None]
+    score: Score,
+    queries: FrozenQueries,
+    pools: CandidatePools,
+    tick: Callable[[float], None] = no_part,
 ) -> FloatArray:
     """Score every candidate and the logged action, [Q, P, N + 1], in blocks of rows."""
     actions = pools.with_logged()
@@ -209,12 +213,12 @@ def judge_by_maze(
 
     ``values`` are float32 [1, Q, P, N + 1].
     """
-    path, gamma = study.folder.values(judge.name), study.config.rollouts.gamma
+    gamma, shape = study.config.rollouts.gamma, (1, *pools.scored_shape)
     header = study.made_from(queries, pools) | {"origin": judge.origin(gamma)}
 
-    def judged() -> Stored:
+    def judged() -> FloatArray:
         actions = pools.with_logged()
-        values = judge.values(
+        values: FloatArray = judge.values(
             study.config.task,
             queries.states,
             actions.reshape(len(actions), -1, actions.shape[-1]),
@@ -222,9 +226,9 @@ def judge_by_maze(
             gamma,
             partial(study.tick, judge.name),
         )
-        return Stored(header, {"values": values.reshape(1, *pools.scored_shape)})
+        return values.reshape(shape)
 
-    stored = need(path, header, judged)
+    stored = _need_array(study.folder.values(judge.name), header, "values", judged, shape)
     study.tick(judge.name, 1.0)
     return stored
 
@@ -244,12 +248,18 @@ def score_critics(
     paths = {}
     for i, scorer in enumerate(scorers):
         path = paths[scorer.column] = study.folder.scores(scorer.column)
-        score = partial(
-            score_candidates, scorer.score, queries, pools, _part(study, "scores", i, scorers)
-        )
-        _score_column(path, scorer, score, made_from, pools.scored_shape)
+        score, shape = partial(score_candidates, queries=queries, pools=pools), pools.scored_shape
+        origin, tick = dict(scorer.origin), _part(study, "scores", i, scorers)
+        scored: Callable[[], FloatArray] = partial(score, scorer.score, tick=tick)
+        if scorer.opaque:  # only its answers tell whether it is the function that was stored
+            answers = scored()
+            origin["scores_sha256"] = hashlib.sha256(answers.tobytes()).hexdigest()
+            scored = partial(np.asarray, answers)
+        _need_array(path, {**made_from, "origin": origin}, "scores", scored, shape)
         if NORM in scorer.readouts:
-            _score_norms(study, queries, pools, scorer)
+            header = {**made_from, "origin": {**scorer.origin, "readout": NORM}}
+            normed = partial(score, scorer.readouts[NORM])
+            _need_array(study.folder.norms(scorer.column), header, "norms", normed, shape)
         study.tick("scores", (i + 1) / len(scorers))
     return paths
 
@@ -258,47 +268,25 @@ def score_trivial(study: Selection, queries: FrozenQueries, pools: CandidatePool
     """Store the scores that need no training, as columns beside those of critics."""
     made_from = study.made_from(queries, pools)
     for name, (formula, score) in trivial_scores(study.config.task).items():
-        header = {**made_from, "origin": {"score": formula}}
-
-        def scored(header: dict[str, Any] = header, score: Any = score) -> Stored:
-            return Stored(header, {"scores": score(queries, pools)})
-
-        need(study.folder.scores(name), header, scored)
+        header, path = {**made_from, "origin": {"score": formula}}, study.folder.scores(name)
+        _need_array(path, header, "scores", partial(score, queries, pools), pools.scored_shape)
 
 
-def _score_norms(
-    study: Selection, queries: FrozenQueries, pools: CandidatePools, scorer: Scorer
-) -> None:
-    path = study.folder.norms(scorer.column)
-    header = {**study.made_from(queries, pools), "origin": {**scorer.origin, "readout": NORM}}
-
-    def normed() -> Stored:
-        norms = score_candidates(scorer.readouts[NORM], queries, pools, no_part)
-        check_shape(path, "norms", norms, pools.scored_shape)
-        return Stored(header, {"norms": norms})
-
-    need(path, header, normed)
-
-
-def _score_column(
+def _need_array(
     path: Path,
-    scorer: Scorer,
-    score: Callable[[], FloatArray],
-    made_from: Mapping[str, Any],
+    header: Mapping[str, Any],
+    name: str,
+    compute: Callable[[], FloatArray],
     shape: tuple[int, ...],
-) -> None:
-    origin, known = dict(scorer.origin), None
-    if scorer.opaque:  # only its answers tell whether it is the function that was stored
-        known = score()
-        origin["scores_sha256"] = hashlib.sha256(known.tobytes()).hexdigest()
-    header = {**made_from, "origin": origin}
+) -> Stored:
+    """A stored file of one array; made where it is missing, and refused if not finite."""
 
-    def scored() -> Stored:
-        scores = score() if known is None else known
-        check_shape(path, "scores", scores, shape)
-        return Stored(header, {"scores": scores})
+    def made() -> Stored:
+        array = compute()
+        check_shape(path, name, array, shape)
+        return Stored(header, {name: array})
 
-    need(path, header, scored)
+    return need(path, header, made)
 
 
 def runs_in_training(study: Selection, critics: Sequence[str]) -> list[tuple[str, int]]:
@@ -339,7 +327,7 @@ def _require_same_data(study: Selection, origins: Sequence[Mapping[str, Any]], d
 
 
 def _behaviour_model(study: Selection, data: str, *, required: bool) -> Proposal | None:
-    """The task's diffusion run; None where it is not there and stored pools do without it."""
+    """The task's diffusion run; None where it is missing and stored pools replace it."""
     settings, task = study.config.pools, study.config.task
     runs = study.needed_runs("Drawing candidates") if required else study.runs
     if runs is None:
@@ -358,7 +346,7 @@ def _behaviour_model(study: Selection, data: str, *, required: bool) -> Proposal
 
 
 def _reference_members(study: Selection, *, required: bool) -> list[Scorer]:
-    """The runs that judge; none where they are not there and stored values do without."""
+    """The reference runs; empty where some are missing and stored values replace them."""
     task, seeds = study.config.task, study.config.reference.seeds
     runs = study.needed_runs("The reference ensemble") if required else study.runs
     if runs is None:
@@ -373,10 +361,6 @@ def _reference_members(study: Selection, *, required: bool) -> list[Scorer]:
             f"--seeds {','.join(map(str, seeds))}'."
         )
     return [] if missing else [scorer for found in members.values() for scorer in found]
-
-
-def no_part(_share: float) -> None:
-    """Report no progress."""
 
 
 def _part(study: Selection, stage: str, i: int, of: Sequence[object]) -> Callable[[float], None]:

@@ -37,13 +37,10 @@ class SelectionRequest(Request):
     """One call of the selection study, of one task."""
 
     config: SelectionConfig
-    """The task's settings."""
     dataset: Dataset
-    """Both splits of the task's data."""
     stages: Sequence[str]
     """The stages to be made, without the tables."""
     inputs: UserInputs = UserInputs()
-    """Candidates and scorers of the user's own."""
     deployed: tuple[str, ...] = ()
     """Critics whose deployment is checked; the trained ones of the paper's four where empty."""
     deployment: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -82,9 +79,8 @@ def _forget_on_failure(folder: SelectionFolder) -> Iterator[None]:
 
 def write(folder: Path, tick: Tick, **how: Any) -> list[str]:
     """Write tables and curves; see `toptail_paper.selection.write.write_results`."""
-    from toptail_paper.selection.write import (
-        write_results,  # slow to import, and not needed for help
-    )
+    # Slow to import, and not needed for help.
+    from toptail_paper.selection.write import write_results
 
     return write_results(folder, tick, **how)
 

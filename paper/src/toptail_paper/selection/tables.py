@@ -260,7 +260,6 @@ def function_classes() -> dict[str, dict[str, str]]:
 
 
 PICK_NORM: Final = "pick-norm"
-"""What the table is called."""
 
 
 def pick_norm_table(measured: MeasuredPicks) -> dict[str, Any] | None:
@@ -325,7 +324,6 @@ class _Split:
         self.bootstrap = TrajectoryBootstrap(labels, rng, count)
 
     def row(self, columns: Mapping[int, str], ideal: str) -> dict[str, StoredCell]:
-        """The cells of one scorer."""
         own = self.data.candidate_scores(ideal)
         scores = {seed: self.data.candidate_scores(column) for seed, column in columns.items()}
         fixed = {seed: self._fixed(x, own) for seed, x in scores.items()}

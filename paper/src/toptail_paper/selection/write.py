@@ -227,7 +227,7 @@ def write_results(
         LABEL: search_error_table(measured),
         PICK_NORM: pick_norm_table(measured),
     }
-    made = {name: content for name, content in tables.items() if content is not None}
-    write_tables(data.folder / "tables", made)
+    stored = {name: content for name, content in tables.items() if content is not None}
+    write_tables(data.folder / "tables", stored)
     write_json(data.folder / "curves.json", measured.curves())
-    return sorted(made)
+    return sorted(stored)

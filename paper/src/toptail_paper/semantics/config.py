@@ -101,5 +101,4 @@ class SemanticsConfig:
             )
 
     def described(self) -> dict[str, Any]:
-        """The configuration as JSON has it."""
         return plain(asdict(self))

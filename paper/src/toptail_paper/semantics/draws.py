@@ -22,17 +22,13 @@ from toptail.lab.scorers.runs import run_origin
 from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.neighbours import nearest_rows
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
-from toptail.lab.tasks.triples import (
-    Triples,
-    negatives,
-    sample_triples,
-)
+from toptail.lab.tasks.triples import Triples, negatives, sample_triples
 from toptail.lab.training.data import GoalSampling, OfflineData, device_data
 from toptail.lab.training.runs import RECORD, Run, read_run, run_folder, stored_config
 from toptail.stats.resample import bootstrap_sums, cluster_sums, percentile_interval
 from toptail_paper.semantics.config import DRAWS, EXCLUSIONS, SEEN, SWEEP, Beside, SemanticsConfig
 from toptail_paper.study.store import Stored
-from toptail_paper.triples.draws import hard_negatives, same_trajectory_pairs
+from toptail_paper.triples.draws import hard_negatives, second_goals
 
 _TRIPLES, _NEGATIVES, _SECOND_GOALS, _NEAR, _RANDOM = range(5)
 """One number for each kind of draw: its generator follows from it and from ``draw_seed``."""
@@ -80,7 +76,8 @@ def draw(config: SemanticsConfig, task: TaskDataset, beside: Beside = "") -> Sto
         "negative_rows": negatives(triples, config.negatives, _rng(seed, _NEGATIVES)),
     }
     if beside != SWEEP:
-        arrays["second_goal_rows"] = _second_goals(config, split, triples)
+        rng = _rng(config.draw_seed, _SECOND_GOALS)
+        arrays["second_goal_rows"] = second_goals(triples, split, rng, config.max_offset)
         arrays["hard_negative_rows"] = hard_negatives(triples, split)
     if task.navigation and not beside:
         arrays |= _draw_support(config, split, triples)
@@ -89,16 +86,6 @@ def draw(config: SemanticsConfig, task: TaskDataset, beside: Beside = "") -> Sto
 
 def _rng(seed: int, *kind: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=kind))
-
-
-def _second_goals(config: SemanticsConfig, split: Trajectories, triples: Triples) -> IntArray:
-    """Another goal of each triple's state, ``[n]``; -1 where no second one is possible."""
-    rng = _rng(config.draw_seed, _SECOND_GOALS)
-    pairs = same_trajectory_pairs(triples, split, rng, config.max_offset)
-    second = np.full(len(triples), -1, dtype=np.int64)
-    has_two = np.minimum(config.max_offset, split.remaining(triples.rows)) >= 2
-    second[has_two] = pairs.other_goal_rows
-    return second
 
 
 def _draw_support(

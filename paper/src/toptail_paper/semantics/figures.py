@@ -20,6 +20,7 @@ from toptail_paper.study.figures import (
     WIDTH,
     Drawing,
     SeedBand,
+    drawings_of,
     grouped,
     interval,
     k_axis,
@@ -182,7 +183,6 @@ Curves = Mapping[str, Mapping[str, Any]]
 
 
 def drawings(study: SemanticsResults) -> list[Drawing]:
-    """Every figure that the stored files suffice for, in the order of the page."""
     found: dict[str, Callable[[], Figure]] = {}
     if deciles := study.curve("deciles"):
         found["calibration"] = partial(calibration_figure, deciles)
@@ -194,11 +194,7 @@ def drawings(study: SemanticsResults) -> list[Drawing]:
         if study.rows(table):
             found[name] = partial(figure, study.tables[table])
     captions = {"temperature_sweep": temperature_caption(study.tables.get("temperature", {}))}
-    return [
-        Drawing.of(spec, found[name], captions.get(name, ""))
-        for name, spec in FIGURES.items()
-        if name in found
-    ]
+    return drawings_of(FIGURES, found, captions)
 
 
 # ------------------------------------------------------------------------ one figure each
@@ -321,7 +317,6 @@ def _profile_panel(
 
 
 def retrieval_figure(table: Mapping[str, Any]) -> Figure:
-    """Retrieval AUC by task and critic."""
     rows: Mapping[str, Any] = table["rows"]
     scorers = drawn(s for task in rows.values() for s in task)
     figure = new_figure(max(WIDTH, min(11.0, 2.0 + 1.25 * len(rows))), 3.4)

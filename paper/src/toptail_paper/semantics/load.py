@@ -53,7 +53,6 @@ class TaskScores:
     """Everything that was scored on one task."""
 
     task: str
-    """Name of the data set."""
     key: str
     """Name in tables: the paper's, where the data set is the paper's."""
     navigation: bool
@@ -219,7 +218,6 @@ def _triples(
         readouts=_readouts(found),
         step_reward=_step_rewards(found, folder),
         values=values,
-        data_sha256=draws.header["data"],
         source=str(folder),
         **{name: _family(found, name) for name in _FAMILIES},
     )

@@ -95,11 +95,8 @@ class ColumnJob:
     """One column to be measured."""
 
     task: TaskScores
-    """The scores that the column is among."""
     column: str
-    """Name of the column."""
     config: SemanticsConfig
-    """The settings that the diagnostics follow."""
     measure: Callable[[TaskScores, str, SemanticsConfig], Estimates]
     """From scores, column and settings to estimates; a module's function, for processes."""
     beside: Beside = ""
@@ -190,7 +187,6 @@ class MeasuredTask:
     """All columns of one task."""
 
     task: TaskScores
-    """The scores that were measured."""
     columns: Mapping[str, Estimates]
     """Column -> its diagnostics."""
     agreement: Mapping[tuple[str, str], Estimate]

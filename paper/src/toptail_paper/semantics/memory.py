@@ -127,6 +127,6 @@ def _cells(
 def _fall(
     seeds: Mapping[int | None, str], kinds: Mapping[str, Mapping[str, Estimates]]
 ) -> StoredCell:
-    """How much less often the nearer goal scores higher once the trajectory was trained on."""
+    """How often the nearer goal scores higher: on held-out trajectories less on seen ones."""
     held_out, known = (by_seed(seeds, kinds[kind], "nearer_goal") for kind in (HELD_OUT, SEEN))
     return estimate_cell({seed: each - known[seed] for seed, each in held_out.items()})

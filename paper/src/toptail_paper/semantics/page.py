@@ -44,7 +44,6 @@ TrainedAt = Mapping[str, Mapping[str, Sequence[float | str]]]
 
 
 def texts(study: SemanticsResults) -> Texts:
-    """The page's words."""
     return Texts(
         title="Score semantics",
         brand="score semantics",
@@ -57,25 +56,17 @@ def texts(study: SemanticsResults) -> Texts:
 
 
 def summary(study: SemanticsResults) -> list[str]:
-    """Say what came out, in sentences that hold numbers."""
     lines = []
+    regret = "Normalized regret of"
     for table, metric, words in (
         ("main", "tau", "Kendall τ between score and γ^d"),
         ("retrieval", "auc", "Retrieval AUC"),
-        (
-            "ogbench-curse",
-            "normalized",
-            "Normalized regret of the best of K pooled triples by score",
-        ),
-        (
-            "value-oracle",
-            f"nregret_{EXACT}",
-            "Normalized regret of the same picks by the exact value",
-        ),
+        ("ogbench-curse", "normalized", f"{regret} the best of K pooled triples by score"),
+        ("value-oracle", f"nregret_{EXACT}", f"{regret} the same picks by the exact value"),
         (
             "value-oracle",
             f"nregret_{EUCLIDEAN}",
-            "Normalized regret of the same picks by the Euclidean length of the shortest way",
+            f"{regret} the same picks by the Euclidean length of the shortest way",
         ),
     ):
         rows = {
@@ -199,7 +190,6 @@ def _from_to(part: Mapping[str, Any]) -> str:
 
 
 def _method(study: SemanticsResults) -> list[tuple[str, str | None]]:
-    """How it was computed: settings and the record of the run."""
     config, record = study.config, study.record
     seconds = record.get("seconds")
     return [

@@ -19,7 +19,6 @@ class SemanticsResults(StudyResults):
     """Everything a run folder holds for a reader."""
 
     curves: Mapping[str, Any]
-    """``curves.json``; empty where there is none."""
 
     @property
     def k(self) -> tuple[int, ...]:
@@ -39,30 +38,25 @@ class SemanticsResults(StudyResults):
 def read_semantics(folder: str | Path) -> SemanticsResults:
     """Read a run folder of the semantics study; one without a run is refused."""
     path = Path(folder)
-    if not (path / "config.json").is_file():
-        raise InputError(
-            f"{path} holds no study (config.json is missing); run 'toptail-paper study semantics "
-            f"--out {path}' first."
-        )
-    curves = read_json_if_exists(path / "curves.json") or {}
-    return SemanticsResults(**common_parts(path), curves=curves)
+    parts = common_parts(path, "semantics")
+    return SemanticsResults(**parts, curves=read_json_if_exists(path / "curves.json") or {})
 
 
 def config_in(folder: Path) -> SemanticsConfig | None:
-    """The configuration that a folder has; None where it holds no study yet.
+    """The configuration of the study in a folder; None where there is no study yet.
 
-    A call that failed before anything was scored has left its configuration, which binds nobody.
+    A call that failed before it scored anything also leaves a ``config.json``. It does not count:
+    the next call may have other settings.
     """
     if not (folder / "config.json").is_file():
         return None
     drawn = (DRAWS, PROPOSALS)
-    scored = [path for path in entries(folder / "scores", "**/*.npz") if path.stem not in drawn]
-    made = entries(folder / "tables", "*.json") or any(p.parent.name != VALUES for p in scored)
-    return stored_config(folder) if made else None
+    files = [path for path in entries(folder / "scores", "**/*.npz") if path.stem not in drawn]
+    scored = any(path.parent.name != VALUES for path in files)
+    return stored_config(folder) if scored or entries(folder / "tables", "*.json") else None
 
 
 def stored_config(out: str | Path) -> SemanticsConfig:
-    """The configuration in ``config.json``."""
     path = Path(out) / "config.json"
     if not path.is_file():
         raise InputError(

@@ -44,7 +44,6 @@ class TemperatureSetting(NamedTuple):
     """One row of the temperature table, ``binary_nce@0.05``; its columns: ``binary_nce-0.05@0``."""
 
     loss: str
-    """Contrastive loss."""
     temperature: float | None
     """None: learned."""
 
@@ -133,7 +132,6 @@ PARTS: Final = (
         "the highest retrieval AUC, on triples and seeds that are reported nowhere else.",
     ),
 )
-"""The sections of the page, in order."""
 
 _table = partial(TableSpec, apart=True, row_name=row_name, notes=stored_notes)
 
@@ -327,7 +325,6 @@ CONTENT: Final[tuple[Shown, ...]] = (
         row_name=setting_name,
     ),
 )
-"""Every table and figure, in the order of the page."""
 
 TABLES: Final = {spec.name: spec for spec in CONTENT if isinstance(spec, TableSpec)}
 

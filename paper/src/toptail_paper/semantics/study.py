@@ -21,7 +21,6 @@ class SemanticsRequest(Request):
     """One call of the semantics study."""
 
     config: SemanticsConfig
-    """Tasks, seeds and sizes."""
     ideals: bool = False
     """Whether the ideal critics are scored, too, on the tasks where they are known."""
 
@@ -42,9 +41,8 @@ def make_missing(request: SemanticsRequest, tick: Tick) -> list[str]:
 
 def write(folder: Path, tick: Tick, **how: Any) -> list[str]:
     """Write tables and curves; see `toptail_paper.semantics.write.write_results`."""
-    from toptail_paper.semantics.write import (
-        write_results,  # slow to import, and not needed for help
-    )
+    # Slow to import, and not needed for help.
+    from toptail_paper.semantics.write import write_results
 
     return write_results(folder, tick, **how)
 

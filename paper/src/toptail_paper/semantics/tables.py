@@ -51,7 +51,7 @@ def all_tables(
     measured: Sequence[MeasuredTask], config: SemanticsConfig
 ) -> dict[str, dict[str, Any]]:
     """Every table that has at least one cell, by name."""
-    made = [
+    tables = [
         _retrieval(measured, config),
         _main(measured, config),
         _calibration(measured, config),
@@ -63,7 +63,7 @@ def all_tables(
         _diffusion(measured, config),
         _two_head(measured),
     ]
-    return {content["label"].removeprefix("tab:"): content for content in made if content["rows"]}
+    return {content["label"].removeprefix("tab:"): content for content in tables if content["rows"]}
 
 
 def _rows(measured: Iterable[MeasuredTask], metrics: Mapping[str, str] | Sequence[str]) -> Rows:
@@ -105,10 +105,10 @@ def _retrieval(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dic
     more: dict[str, Any] = {"trained_at": _trained_at(measured)}
     if free := _goal_free(measured):
         more["goal_free"] = free
-        said = "; ".join(f"{join(map(scorer_name, who))} on {task}" for task, who in free.items())
+        named = "; ".join(f"{join(map(scorer_name, who))} on {task}" for task, who in free.items())
         notes.append(
             f"auc: a score that gives every goal the same number is at 0.5 by construction, and "
-            f"retrieval says nothing about it: {said}."
+            f"retrieval says nothing about it: {named}."
         )
     return TABLES["retrieval"].table(caption, rows, notes, **more)
 

@@ -54,7 +54,6 @@ class Snapshot:
     step: int
     """Optimizer steps done."""
     params: dict[int, Params]
-    """Parameters by seed."""
     info: dict[int, dict[str, float]]
     """By seed: each logged scalar, mean over the chunk of steps that ended here."""
 
@@ -129,7 +128,6 @@ class BatchRun:
     """One run of a batch."""
 
     config: TrainConfig
-    """The learner and its training."""
     seed: int
     """Seed of the first weights and of the batches."""
 

@@ -52,7 +52,6 @@ class Behaviour:
     """The chain of one maze."""
 
     maze: Maze
-    """The walls."""
     noise: float = 0.5
     """Standard deviation of the noise on an action."""
     rows: int = 1_001

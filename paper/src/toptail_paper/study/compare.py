@@ -45,7 +45,6 @@ class Comparison:
     critic: str
     """Scorer, judge or selector."""
     metric: str
-    """What was measured."""
     ours: Mapping[str, Any]
     """The stored cell: mean, std, seeds."""
     paper: Mapping[str, Any]
@@ -53,7 +52,6 @@ class Comparison:
 
     @property
     def difference(self) -> float:
-        """Ours minus the paper's."""
         return float(self.ours["mean"]) - float(self.paper["mean"])
 
     @property

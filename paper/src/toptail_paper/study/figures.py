@@ -52,9 +52,7 @@ class FigureSpec:
     """The words about a figure: everything but the drawing itself."""
 
     name: str
-    """Name of its files."""
     title: str
-    """A few words, the heading on the page."""
     part: str
     """Anchor of the page's part that shows it."""
     labels: tuple[str, ...] = ()
@@ -73,6 +71,19 @@ class Drawing(FigureSpec):
     def of(cls, spec: FigureSpec, draw: Callable[[], Figure], caption: str = "") -> Drawing:
         """A figure with its spec's caption, unless given another."""
         return cls(**vars(spec) | {"draw": draw, "caption": caption or spec.caption})
+
+
+def drawings_of(
+    specs: Mapping[str, FigureSpec],
+    found: Mapping[str, Callable[[], Figure]],
+    captions: Mapping[str, str],
+) -> list[Drawing]:
+    """The figures that can be drawn, in the order of their specs."""
+    return [
+        Drawing.of(spec, found[name], captions.get(name, ""))
+        for name, spec in specs.items()
+        if name in found
+    ]
 
 
 def svg_and_png(drawing: Drawing) -> tuple[bytes, bytes]:

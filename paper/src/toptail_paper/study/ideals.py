@@ -47,26 +47,18 @@ _AT_ONCE = 64
 _NO_CHANCE = 1e-6
 
 
-def _no_tick(_share: float) -> None:
-    pass
-
-
 @dataclass(frozen=True, eq=False)
 class Occupancy:
     """Where the behaviour is d = 1, 2, ... steps later, weighed by (1 - z) z^(d-1)."""
 
     behaviour: Behaviour
-    """The chain."""
     discount: float
-    """The discount z."""
     tables: list[Table]
     """For each hidden goal: sum of z^d over d >= 0 of being at a node, ``[n, n]``, from a node at
     which the point has just arrived; new goals follow those that are reached."""
 
     @classmethod
-    def solve(
-        cls, behaviour: Behaviour, discount: float, tick: Callable[[float], None] = _no_tick
-    ) -> Occupancy:
+    def solve(cls, behaviour: Behaviour, discount: float) -> Occupancy:
         """Solve for all pairs of nodes."""
         cells, _, n = behaviour.reached.shape
         tables: list[Table] = []
@@ -79,11 +71,9 @@ class Occupancy:
             first += table - reach @ table[nodes]
             jump[:, nodes] += reach
             tables.append(table)
-            tick(0.6 * (cell + 1) / cells)
         afresh = _continued(first / cells, jump / cells)
         for cell, table in enumerate(tables):
             tables[cell] = cls._after_arrival(behaviour, cell, table, afresh)
-            tick(0.6 + 0.4 * (cell + 1) / cells)
         return cls(behaviour, discount, tables)
 
     @staticmethod
@@ -121,7 +111,6 @@ class Hitting:
     """How soon the policy beta(a | s) comes within the tolerance of a place."""
 
     behaviour: Behaviour
-    """The chain."""
     table: Table
     """Sum of z^d over d >= 0 of being at a node, ``[n, n]``."""
 
@@ -207,7 +196,6 @@ class PointIdeals:
     """The ideal critics of one data set; each is solved on its first use."""
 
     task: str
-    """The data set's name."""
     gamma: float
     """Discount of values and of positives."""
     spacing: float = SPACING
@@ -271,7 +259,6 @@ class PointIdeals:
         return np.asarray(mass * soon / (any_time + self._marginal(goals)))
 
     def scores(self) -> dict[str, Callable[[Rows, Rows, Rows], Points]]:
-        """Every ideal critic by its name."""
         return {
             "q_star": self.q_star,
             "q_behaviour": self.q_behaviour,

@@ -104,7 +104,6 @@ def write_page(study: Study, folder: Path) -> Path:
 
 
 def study_page(study: Study, results: StudyResults, pictures: Sequence[Picture]) -> str:
-    """The page as HTML."""
     texts, tally = study.texts(results), claim_tally(results.claims)
     short, reading = short_words(results.scale), " ".join(texts.reading)
     sections = _sections(study, results, pictures)

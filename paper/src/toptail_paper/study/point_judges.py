@@ -62,7 +62,6 @@ class EuclideanPaths:
     """Shortest paths through a maze at a distance from its walls."""
 
     maze: Maze
-    """The walls."""
     radius: float = POINT_RADIUS
     """Distance r of the vertices from the walls' corners; below half a cell."""
     chords: int = _CHORDS

@@ -34,7 +34,6 @@ Replicates = Mapping[str, Mapping[str, NDArray[Any]]]
 
 
 def key_of(table: str, row: str, metric: str) -> str:
-    """The name of a cell's array."""
     return f"{table}/{row}/{metric}"
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from toptail.errors import InputError
 from toptail.io.files import entries
 from toptail.io.json_files import read_json_if_exists, write_json
 from toptail.lab.tasks.trajectories import Trajectories
@@ -142,8 +143,13 @@ class StudyResults:
         return any(table.get("paper") for table in self.tables.values())
 
 
-def common_parts(folder: Path) -> dict[str, Any]:
-    """What `StudyResults` holds, by name."""
+def common_parts(folder: Path, study: str = "") -> dict[str, Any]:
+    """What `StudyResults` holds, by name; a folder without a run of the ``study`` is refused."""
+    if study and not (folder / "config.json").is_file():
+        raise InputError(
+            f"{folder} holds no study (config.json is missing); run 'toptail-paper study {study} "
+            f"--out {folder}' first."
+        )
     return {
         "config": (read_json_if_exists(folder / "config.json") or {}).get("config", {}),
         "record": read_json_if_exists(folder / "record.json") or {},

@@ -49,7 +49,6 @@ class Stored:
     header: Mapping[str, Any]
     """What the arrays are and what they were made from, as JSON."""
     arrays: Mapping[str, NDArray[Any]]
-    """The arrays by name."""
 
     @property
     def sha256(self) -> str:
@@ -66,7 +65,6 @@ class Stored:
         return one_of(path, self.arrays, name)
 
     def write(self, path: Path) -> None:
-        """Write the file, whole or not at all."""
         _FORMAT.write(path, self.header, self.arrays)
 
     @classmethod
@@ -227,6 +225,5 @@ class RunFolder:
         write_json(self.path / "record.json", {**record, **kept})
 
     def write_table(self, name: str, table: Mapping[str, Any]) -> None:
-        """Store ``tables/NAME.json``."""
         write_json(self.path / "tables" / f"{name}.json", table)
         self.tables.append(name)

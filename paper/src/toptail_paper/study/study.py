@@ -37,7 +37,6 @@ class Request:
     """One call of a study; a study with further settings has a subclass."""
 
     config: Any
-    """Its configuration."""
     folder: Path
     command: str
     """What to record as the command."""

@@ -36,11 +36,9 @@ class StoredCell(TypedDict, total=False):
     std: Required[float | None]
     """Standard deviation over seeds (ddof 1); None for one seed."""
     seeds: Required[dict[str, float | None]]
-    """The value of each seed."""
     low: float | None
     """Lower end of the 95 % interval of the mean."""
     high: float | None
-    """Upper end of it."""
     pooled: float | None
     """A ratio of seed means, which the interval belongs to."""
     undefined: int
@@ -50,9 +48,7 @@ class StoredCell(TypedDict, total=False):
     unreliable: bool
     """The judge did not pass its declared criteria."""
     half_width: float | None
-    """Half of the interval's width."""
     ci_excludes_zero: bool
-    """Whether the interval excludes zero."""
     variance_ratio: float | None
     """Variance without common random numbers over that with them."""
     queries: int
@@ -60,7 +56,6 @@ class StoredCell(TypedDict, total=False):
     threshold: float
     """The declared threshold of a judge."""
     status: str
-    """Whether it passes."""
     advice: str
     """What to do where it does not."""
     selector: str
@@ -113,15 +108,12 @@ class TableSpec:
     of: str = ""
     """The stored table that it shows some metrics of, where that has a spec of its own."""
     decimals: int = 3
-    """Digits after the point."""
     intervals: bool = True
     """Whether intervals stand below the numbers."""
     tasks: Literal["rows", "columns", "first"] = "rows"
     """Several metrics of several tasks: a row or a column for each task, or the first alone."""
     row_name: Callable[[str], str] = scorer_name
-    """What a row is called."""
     order: Callable[[Iterable[str]], list[str]] = in_order
-    """In which order rows stand."""
     apart: bool = False
     """Whether this project's controls are shown on demand."""
     notes: Callable[[Mapping[str, Any]], Sequence[str]] | None = None
@@ -250,7 +242,6 @@ def curve_cell(by_seed: Mapping[int, Estimate] | Mapping[str, Estimate]) -> dict
 
 
 def with_more(entry: StoredCell, **more: Any) -> StoredCell:
-    """The cell with more that is known about it."""
     return cast("StoredCell", {**entry, **more})
 
 

@@ -34,19 +34,14 @@ class TrainingSettings:
 
     steps: int = 100_000
     """Optimizer steps of each critic."""
-
     diffusion_steps: int = 100_000
     """Optimizer steps of the behaviour models; 0 trains none."""
-
     batch_size: int = RunConfig.batch_size
     """Rows per step."""
-
     learning_rate: float = RunConfig.learning_rate
     """Adam's step size."""
-
     settings: Settings = ()
     """Settings of the critics that are not the default, such as ``("hidden", (256, 256))``."""
-
     diffusion_settings: Settings = ()
     """Settings of the behaviour models that are not the default, such as ``hidden``."""
 
@@ -65,7 +60,6 @@ class TrainingSettings:
         return DiffusionRun(task, Diffusion.name, self.diffusion_steps, **how)
 
     def _how(self) -> dict[str, Any]:
-        """What all runs share."""
         shared = {"batch_size": self.batch_size, "learning_rate": self.learning_rate}
         return {**shared, "bfloat16": on_gpu(), "log_every": log_every()}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.spatial.distance import cdist
 
@@ -41,29 +39,21 @@ def hard_negatives(triples: Triples, trajectories: Trajectories) -> IntArray:
     return goals
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Triples, each with a second future state of the same trajectory."""
-
-    triples: Triples
-    """The triples that have a second goal."""
-    other_goal_rows: IntArray
-    """Row t + d' of the second goal, ``[n]``, with d' ≠ d."""
-
-
-def same_trajectory_pairs(
+def second_goals(
     triples: Triples,
     trajectories: Trajectories,
     rng: np.random.Generator,
     max_offset: int = MAX_OFFSET,
-) -> Pairs:
-    """Draw a second goal for each triple, as the first one but at another distance.
+) -> IntArray:
+    """Draw a second goal for each triple, as the first one but at another distance, ``[n]``.
 
     d' is uniform in {1, …, min(max_offset, ℓ)} without d; triples one step before the end of
-    their trajectory have no such goal and are left out.
+    their trajectory have no such goal: -1.
     """
     longest = np.minimum(max_offset, trajectories.remaining(triples.rows))
-    paired = triples.take(longest >= 2)
-    offsets = rng.integers(1, longest[longest >= 2] - 1, endpoint=True)
-    offsets += offsets >= paired.distance
-    return Pairs(paired, paired.rows + offsets)
+    two = longest >= 2
+    offsets = rng.integers(1, longest[two] - 1, endpoint=True)
+    offsets += offsets >= triples.distance[two]
+    found = np.full(len(triples), -1, dtype=np.int64)
+    found[two] = triples.rows[two] + offsets
+    return found

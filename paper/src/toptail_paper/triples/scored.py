@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.io.arrays import HashedFormat
-from toptail.io.tables import file_format
 from toptail.pools.columns import group_seeds, split_seed
 from toptail.pools.scored import Container, named
 from toptail.stats.best_of_k import Floats, Ints
 
-_FORMAT = HashedFormat("toptail-triples-1", "a file of scored triples", "score the triples again")
 _INDICES = ("rows", "goal_rows", "trajectory")
 _GOALS = {
     "negatives": "negative_rows",
@@ -71,8 +67,6 @@ class ScoredTriples(Container):
     """Mean score of behaviour-model actions at the same (s_t, g), ``[n]``."""
     values: Columns = field(default_factory=dict)
     """Another judge's value of the triple, ``[n]``."""
-    data_sha256: str = ""
-    """Content hash of the trajectories whose rows these are."""
     source: str = "memory"
     """The origin of the triples, for errors."""
 
@@ -139,42 +133,6 @@ class ScoredTriples(Container):
             )
         return np.asarray(columns[name], dtype=np.float64)
 
-    @property
-    def sha256(self) -> str:
-        """Hash of everything stored; the source is not part of it."""
-        return _FORMAT.sha256(self._header(), self._arrays())
-
-    def write(self, path: str | Path) -> None:
-        """Write an npz file with its hash, atomically."""
-        _FORMAT.write(_npz(path), self._header(), self._arrays())
-
-    @classmethod
-    def read(cls, path: str | Path) -> ScoredTriples:
-        """Read a file that :meth:`write` made, and refuse one whose content was changed."""
-        where = _npz(path)
-        return _FORMAT.read(
-            where,
-            lambda header, arrays: cls(
-                **_fields(arrays),
-                gamma=float(header["gamma"]),
-                step_reward=header["step_reward"],
-                data_sha256=header["data"],
-                source=str(where),
-            ),
-        )
-
-    def _header(self) -> dict[str, Any]:
-        rewards = {name: float(reward) for name, reward in self.step_reward.items()}
-        return {"gamma": float(self.gamma), "data": self.data_sha256, "step_reward": rewards}
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        plain = {name: getattr(self, name) for name in (*_INDICES, *_GOALS.values())}
-        arrays = {name: array for name, array in plain.items() if array is not None}
-        for family in _FAMILIES:
-            columns: Columns = getattr(self, family)
-            arrays |= {f"{family}/{name}": column for name, column in columns.items()}
-        return arrays
-
     def _check_indices(self) -> None:
         n, where = self.rows.size, self.source
         if n == 0:
@@ -240,24 +198,3 @@ class ScoredTriples(Container):
 def _refuse(where: str, name: str, bad: NDArray[np.bool_], what: str) -> None:
     if bad.any():
         raise InputError(f"{where}: '{name}' of triple {int(np.argmax(bad)) + 1} {what}.")
-
-
-def _npz(path: str | Path) -> Path:
-    where = Path(path)
-    if file_format(where) != "npz":
-        raise InputError(f"{where}: scored triples are arrays; use a name that ends in .npz.")
-    return where
-
-
-def _fields(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    """The constructor's arguments: ``family/name`` goes into the mapping of its family."""
-    result: dict[str, Any] = {}
-    for key, array in arrays.items():
-        family, slash, name = key.partition("/")
-        if not slash:
-            result[key] = array
-        elif family in _FAMILIES:
-            result.setdefault(family, {})[name] = array
-        else:
-            raise KeyError(key)
-    return result

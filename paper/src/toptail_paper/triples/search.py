@@ -30,7 +30,6 @@ class PooledSelection:
     """Exact best-of-K over one pool of triples, each ``[K]``."""
 
     k: tuple[int, ...]
-    """Candidate counts."""
     value: Estimate
     """Expected value V(K) of the triple with the highest score; larger is better."""
     oracle: Estimate
@@ -198,7 +197,6 @@ class SupportPreference:
     """How often best-of-K picks off support, against the pool's base rate."""
 
     k: tuple[int, ...]
-    """Candidate counts."""
     rate: Estimate
     """Chance that the pick is off support, mean over queries ``[K]``."""
     base: Estimate

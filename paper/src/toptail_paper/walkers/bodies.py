@@ -70,7 +70,6 @@ class Body(ABC):
 
     @property
     def size(self) -> int:
-        """Number of simulations."""
         return len(self.qpos)
 
     def reset(self, ids: Ids, qpos: Floats, qvel: Floats) -> None:
@@ -108,7 +107,6 @@ class Body(ABC):
         return np.zeros(self.size, bool)
 
     def make_model(self, mujoco: Any) -> Any:
-        """Load the package's model."""
         return mujoco.MjModel.from_xml_path(str(asset(f"{self.name}.xml")))
 
     @abstractmethod

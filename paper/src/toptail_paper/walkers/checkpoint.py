@@ -60,7 +60,6 @@ class Candidates:
 
     @property
     def rule(self) -> str:
-        """The rule in words, for the record."""
         if self.by_success:
             return "success, then return"
         return "fewest falls, then return, among those with at least 80 % of the best return"
@@ -85,9 +84,7 @@ class Counters:
     seconds: float = 0.0
     """Time in the loop."""
     env_steps: int = 0
-    """Environment steps."""
     updates: int = 0
-    """Critic updates."""
     parts: int = 0
     """Times that the training was begun or taken up."""
 
@@ -97,13 +94,10 @@ class Course:
     """The state of a training, without its networks."""
 
     seed: int
-    """Seed of networks, starts and draws."""
     candidates: Candidates
     """The walkers that may be kept."""
     counters: Counters = field(default_factory=Counters)
-    """How far it is."""
     curve: list[Numbers] = field(default_factory=list)
-    """The points of the learning curve."""
 
 
 def save_checkpoint(path: Path, learner: SAC, state: State, course: Course) -> None:

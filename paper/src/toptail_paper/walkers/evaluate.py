@@ -27,7 +27,6 @@ class Tally:
     """What happened in the simulations that are watched, since it was begun."""
 
     steps: int = 0
-    """Environment steps."""
     distance: float = 0.0
     """Way along the commanded direction; for the ball, towards the goal."""
     falls: int = 0

@@ -158,7 +158,7 @@ def deviation(normalizer: Normalizer) -> jax.Array:
     return jnp.sqrt(normalizer.variance + 1e-4)
 
 
-def _seen(normalizer: Normalizer, inputs: jax.Array) -> Normalizer:
+def _updated(normalizer: Normalizer, inputs: jax.Array) -> Normalizer:
     """Merge the moments of new inputs ``[n, inputs]`` into the running ones."""
     number = normalizer.number + len(inputs)
     share = len(inputs) / number
@@ -200,7 +200,6 @@ class SAC:
         self.update: Callable[..., tuple[State, Scalars]] = jax.jit(self._update, donate_argnums=0)
 
     def init(self, seed: int) -> State:
-        """Draw a fresh state."""
         body, s = self.body, self.settings
         size = body.inputs(jnp.ones((1, body.observation_size)), jnp).shape[1]
         key, actor_key, *critic_keys = jax.random.split(jax.random.key(seed), 4)
@@ -228,7 +227,6 @@ class SAC:
         return State(actor, critic, target, log_temperature, moments, normalizer, key)
 
     def empty(self) -> Replay:
-        """Make room for the replay."""
         columns = 2 * self.body.observation_size + self.body.action_size + 5
         shape = (self.slots, self.settings.environments, columns)
         return Replay(jnp.zeros(shape, jnp.float32), jnp.zeros((), jnp.int32))
@@ -255,7 +253,7 @@ class SAC:
     ) -> tuple[jax.Array, Normalizer, jax.Array]:
         key, own, noise_key, random_key = jax.random.split(key, 4)
         inputs = self.body.inputs(observations, jnp)
-        normalizer = _seen(normalizer, inputs)
+        normalizer = _updated(normalizer, inputs)
         scaled = normalize(normalizer, inputs)
         drawn, _ = draw_action(actor, scaled, own, jnp.float32)
         mean, _ = policy(actor, scaled, jnp.float32)

@@ -107,7 +107,6 @@ class LearnerState(NamedTuple):
     target: Params
     """The critics' slow copies."""
     moments: Any
-    """Adam's memory."""
     key: jax.Array
 
 
@@ -229,14 +228,12 @@ class PublishedSAC:
         self.update: Callable[..., LearnerState] = jax.jit(self._update, donate_argnums=0)
 
     def init(self, seed: int) -> LearnerState:
-        """Draw a fresh state."""
         key, own = jax.random.split(jax.random.key(seed))
         params = init_params(self.recipe, self.observation, self.action, own)
         target = jax.tree.map(jnp.copy, params["critic"])
         return LearnerState(params, target, self._adam.init(params), key)
 
     def empty(self) -> ReplayRows:
-        """Make room for the replay."""
         widths = (self.observation, self.action, None, None, self.observation)
         n = self.recipe.replay
         return ReplayRows(*(jnp.zeros((n,) if w is None else (n, w)) for w in widths))
@@ -278,7 +275,6 @@ class PublishedSAC:
         return jax.lax.scan(one, state, None, length=count)[0]
 
     def walker(self, body: str, state: LearnerState) -> Walker:
-        """The walker as it is now."""
         layers = jax.device_get(state.params["actor"])
         size = self.observation
         return Walker(

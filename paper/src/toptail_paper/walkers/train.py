@@ -115,7 +115,6 @@ class Training:
         self.save()
 
     def actor(self) -> Walker:
-        """Return the walker as it is now."""
         layers = jax.device_get(self.state.actor)
         normalizer = self.state.normalizer
         return Walker(
@@ -171,7 +170,6 @@ class Training:
         return record if record.get("seconds") == self.course.counters.seconds else None
 
     def save(self) -> None:
-        """Write the checkpoint."""
         save_checkpoint(self._checkpoint, self.learner, self.state, self.course)
 
     def _episodes(self) -> RunningEpisodes:

@@ -18,22 +18,18 @@ class TheoryCheck:
     """What came of checking one claim."""
 
     claim: str
-    """Short name of the claim."""
     where: str
     """The paper's label of the statement."""
     statement: str
-    """The claim in one sentence."""
     holds: bool
     """Whether every part of the claim held in this run."""
     measured: float
-    """The number that was measured."""
     bound: float
     """The number the claim compares it with."""
     details: Mapping[str, Any]
     """Everything else that decided it, as plain JSON values."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the check as a dictionary of plain JSON values."""
         return asdict(self) | {"details": dict(self.details)}
 
 
@@ -72,9 +68,7 @@ class StateActions:
     """Paired states [n, s] and actions [n, a]: samples of the support or of a bad region."""
 
     states: FloatArray
-    """States, one row per sample."""
     actions: FloatArray
-    """Actions, one row per sample."""
 
 
 def off_support_nonidentifiability(

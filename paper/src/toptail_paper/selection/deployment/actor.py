@@ -87,7 +87,6 @@ class Actor(Learner):
     name: ClassVar[str] = "actor"
 
     critic: Critic
-    """The frozen critic with its settings."""
     readout: str
     """Name of the critic's readout to follow."""
     hidden: tuple[int, ...] = (512, 512, 512)
@@ -128,7 +127,6 @@ class TrainedActor:
     """An actor after training."""
 
     actor: Actor
-    """Its settings."""
     params: Params
     """Its own parameters, without the critic's."""
     info: dict[str, float]

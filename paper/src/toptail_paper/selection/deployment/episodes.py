@@ -29,7 +29,6 @@ class Episodes:
     """Where n episodes start, and where they should lead."""
 
     make: BatchMaker
-    """Makes the simulations."""
     starts: RolloutStarts
     """State and goal of each episode, as the simulation has them."""
     goal: NDArray[Any]

@@ -48,9 +48,7 @@ class DeployedCritic:
     name: str
     """``raw``, or ``two_head_joint.f_cos`` for one of its readouts."""
     seed: int
-    """Seed of the run."""
     run: Run
-    """The run's folder and record."""
     trained: TrainedCritic
     """The critic in float32, with its readout."""
 
@@ -181,11 +179,8 @@ class Deployment:
     runs: Path
     """Where ``TASK/CRITIC/seed-N`` and ``TASK/diffusion/seed-N`` were trained."""
     folder: Path
-    """Where the files go."""
     dataset: Dataset
-    """The task's data."""
     config: DeploymentConfig
-    """All settings."""
     tick: Tick = no_tick
     """Called with what is being done (``actor raw@42``) and its share."""
 
@@ -221,7 +216,6 @@ class Deployment:
         return load_policy(self._policy_folder, self.task)
 
     def spread(self, critic: DeployedCritic) -> None:
-        """Spread of the score over the action cube."""
         results = self._results("spread", {"spread": asdict(self.config.spread)})
         if not results.has(critic):
             tick = self._part("spread", critic)

@@ -66,7 +66,6 @@ class Chooser:
         self._step = jnp.int32(0)
 
     def __call__(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Choose an action for each row."""
         about = self._goals, self._episode, self._step
         actions, self._step = choose(*self._fixed, self._params, *about, states)
         return np.asarray(actions)

@@ -18,7 +18,7 @@ from toptail.lab.training.runs import is_finite
 from toptail.progress import Tick, no_tick
 from toptail_paper.grids.cells import TRAINING, Networks, Reading, SeedCell, cells_job
 from toptail_paper.grids.grid import DeclaredGrid, Sizes
-from toptail_paper.grids.reads import READERS, GridData, Subject, collapsed
+from toptail_paper.grids.readings import READERS, GridData, Subject, collapsed
 from toptail_paper.study.batches import (
     BatchRun,
     batches,
@@ -175,12 +175,8 @@ def _readable(critic: Critic) -> Critic:
 
 def _reader(name: str) -> Any:
     """The reader of that name; those that need the simulator are imported here."""
-    if name == "search":
-        from toptail_paper.grids.search import read_search
+    if name in READERS:
+        return READERS[name]
+    from toptail_paper.grids import search
 
-        return read_search
-    if name == "actors":
-        from toptail_paper.grids.search import read_actors
-
-        return read_actors
-    return READERS[name]
+    return {"search": search.read_search, "actors": search.read_actors}[name]

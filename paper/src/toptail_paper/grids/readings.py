@@ -20,11 +20,7 @@ from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.names import Split
 from toptail.lab.tasks.neighbours import nearest_rows
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
-from toptail.lab.tasks.triples import (
-    Triples,
-    negatives,
-    sample_triples,
-)
+from toptail.lab.tasks.triples import Triples, negatives, sample_triples
 from toptail.lab.training.config import RunConfig
 from toptail.lab.training.data import OfflineData, device_data
 from toptail.stats import best_of_k, kendall_tau_b
@@ -33,7 +29,7 @@ from toptail_paper.grids.grid import Sizes
 from toptail_paper.semantics.scoring import evaluate
 from toptail_paper.study.ideals import knows_ideals, point_ideals
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap
-from toptail_paper.triples.draws import hard_negatives, same_trajectory_pairs
+from toptail_paper.triples.draws import hard_negatives, second_goals
 from toptail_paper.triples.retrieval import (
     hard_negative_win_rate,
     nearer_goal_win_rate,
@@ -66,7 +62,6 @@ class GridData:
     name: str
     """As the grid has it."""
     task: TaskDataset
-    """The data set."""
     width: int
     """Columns of an observation that are the task's own."""
     sizes: Sizes
@@ -106,10 +101,7 @@ class GridData:
         sizes, split = self.sizes, self.task.split(name)
         rng = np.random.default_rng([sizes.draw_seed, name == "train"])
         triples = sample_triples(split, sizes.triples, rng, sizes.max_offset, sizes.gamma)
-        second = np.full(len(triples), -1, dtype=np.int64)
-        two = np.minimum(sizes.max_offset, split.remaining(triples.rows)) >= 2
-        pairs = same_trajectory_pairs(triples, split, rng, sizes.max_offset)
-        second[two] = pairs.other_goal_rows
+        second = second_goals(triples, split, rng, sizes.max_offset)
         others = negatives(triples, sizes.negatives, rng)
         return DrawnTriples(triples, others, hard_negatives(triples, split), second)
 
@@ -143,15 +135,11 @@ class Subject:
     trained: TrainedCritic
     """The critic, in float32."""
     config: RunConfig
-    """How it was trained."""
     seed: int
-    """Its training seed."""
     data: GridData
-    """What it was trained on."""
 
     @property
     def score(self) -> RunScore:
-        """Its deployed scalar."""
         return RunScore(lambda: self.trained, self.trained.critic.deployed)
 
 
