@@ -18,7 +18,6 @@ import pytest
 from scipy.stats import chisquare
 
 from tests.critics import slow_full as slow
-from tests.critics.contract import gradient_gap
 from tests.critics.facts import ENCODERS, SUBJECTS, Facts, facts
 from tests.critics.full_cases import (
     BATCH,
@@ -29,6 +28,7 @@ from tests.critics.full_cases import (
     case,
     double,
     flat,
+    gradient_gap,
     make,
     no_promotion,
     pool,
