@@ -37,17 +37,11 @@ from tests.critics.full_cases import (
     slow_rows,
     target_source,
 )
-from toptail.errors import InputError
 from toptail.lab.critics.base import FROZEN, Batch, TrainedCritic, parameter_count
 from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.registry import full_size
 from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, train_step
-
-
-def test_unknown_name() -> None:
-    with pytest.raises(InputError, match="no critic 'iql'; the critics are tdq, raw, cosine"):
-        full_size("iql")
 
 
 @pytest.mark.parametrize(("reward", "width"), [("-1/0", 50.0), ("0/1", 1.0)])
