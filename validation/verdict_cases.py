@@ -15,6 +15,7 @@ import numpy as np
 from toptail.stats.best_of_k import Floats, KGrid, best_of_k, oracle, split_oracle
 from validation.populations import Part, changes, correlated, trapped
 
+Wrong = Literal["safe", "unsafe"]
 _PART = 8_000
 """Queries in each part of a population."""
 
@@ -119,7 +120,7 @@ def _correlated(rng: np.random.Generator, size: int, strength: float) -> Part:
 
 def _exact(
     name: str,
-    wrong: Literal["safe", "unsafe"],
+    wrong: Wrong,
     parts: tuple[Clusters, Clusters],
     grid: KGrid,
     target: float,
@@ -134,29 +135,22 @@ DELTA: Final = 0.02
 _TWO, _FOUR, _EIGHT, _SIXTEEN, _LARGE = (KGrid.fine(k) for k in (2, 4, 8, 16, 32))
 
 
-def _plain(rng: np.random.Generator, depth: float = 0.0) -> tuple[Clusters, Clusters]:
-    good, bad = _correlated(rng, 8, 0.6), _correlated(rng, 8, 0.6)
-    return clusters_of(*good, _EIGHT), clusters_of(*trapped(*bad, depth), _EIGHT)
+def _trapping(rng: np.random.Generator, grid: KGrid) -> tuple[Clusters, Clusters]:
+    size = grid.k_max
+    good, bad = _correlated(rng, size, 0.6), _correlated(rng, size, 0.6)
+    return clusters_of(*good, grid), clusters_of(*trapped(*bad, 0.0), grid)
 
 
-def _loss_rho(rng: np.random.Generator) -> Case:
-    return _exact("loss = ρ", "safe", _plain(rng), _EIGHT, -RHO)
+def _loss(rng: np.random.Generator, wrong: Wrong, grid: KGrid) -> Case:
+    name, target = ("ρ", -RHO) if wrong == "safe" else ("δ", -DELTA)
+    pools = f", pools of {grid.k_max}" if grid is _LARGE else ""
+    return _exact(f"loss = {name}{pools}", wrong, _trapping(rng, grid), grid, target)
 
 
-def _loss_delta(rng: np.random.Generator) -> Case:
-    return _exact("loss = δ", "unsafe", _plain(rng), _EIGHT, -DELTA)
-
-
-def _no_gain(rng: np.random.Generator) -> Case:
-    score, value = _correlated(rng, 8, 0.6)
+def _no_gain(rng: np.random.Generator, wrong: Wrong, strength: float) -> Case:
+    score, value = _correlated(rng, 8, strength)
     parts = clusters_of(score, value, _EIGHT), clusters_of(-score, value, _EIGHT)
-    return _exact("gain = 0", "safe", parts, _EIGHT, 0.0, "gain")
-
-
-def _no_effect(rng: np.random.Generator) -> Case:
-    score, value = _correlated(rng, 8, 0.1)
-    parts = clusters_of(score, value, _EIGHT), clusters_of(-score, value, _EIGHT)
-    return _exact("gain = 0", "unsafe", parts, _EIGHT, 0.0, "gain")
+    return _exact("gain = 0", wrong, parts, _EIGHT, 0.0, "gain")
 
 
 def _rare(rng: np.random.Generator) -> Case:
@@ -213,7 +207,7 @@ def _heavy_delta(rng: np.random.Generator) -> Case:
     return _exact("loss = δ, heavy tails", "unsafe", parts, _EIGHT, -DELTA)
 
 
-def _coin(wrong: Literal["safe", "unsafe"]) -> Case:
+def _coin(wrong: Wrong) -> Case:
     value = np.tile([0.0, 1.0], (100, 1))
     parts = clusters_of(value, value, _TWO), clusters_of(-value, value, _TWO)
     return _exact("gain = 0, coin-flip pairs", wrong, parts, _TWO, 0.0, "gain")
@@ -226,9 +220,7 @@ def _ties(rng: np.random.Generator) -> Case:
     return _exact("loss = ρ, ties", "safe", parts, _EIGHT, -RHO)
 
 
-def _clusters(
-    rng: np.random.Generator, name: str, wrong: Literal["safe", "unsafe"], target: float, which: str
-) -> Case:
+def _clusters(rng: np.random.Generator, name: str, wrong: Wrong, target: float, which: str) -> Case:
     good, bad = _correlated(rng, 8, 0.6), _correlated(rng, 8, 0.6)
     bad = (-bad[0], bad[1]) if which == "gain" else trapped(*bad, 0.0)
     parts = (
@@ -238,7 +230,7 @@ def _clusters(
     return _exact(f"{name}, unequal clusters", wrong, parts, _EIGHT, target, which)
 
 
-def _noisy(rng: np.random.Generator, wrong: Literal["safe", "unsafe"], twice: bool) -> Case:
+def _noisy(rng: np.random.Generator, wrong: Wrong, twice: bool) -> Case:
     """Judged once, the truth is a share of judged headroom; twice, of the true one."""
     target = -RHO if wrong == "safe" else -DELTA
     parts, truth = [], []
@@ -301,17 +293,6 @@ def _bad_between(rng: np.random.Generator) -> Case:
     return Case("harmful, from K = 3 to K = 4 alone", "none", (bad, bad), 0.0, _FOUR)
 
 
-def _trapping(rng: np.random.Generator, grid: KGrid) -> tuple[Clusters, Clusters]:
-    size = grid.k_max
-    good, bad = _correlated(rng, size, 0.6), _correlated(rng, size, 0.6)
-    return clusters_of(*good, grid), clusters_of(*trapped(*bad, 0.0), grid)
-
-
-def _many(rng: np.random.Generator, wrong: Literal["safe", "unsafe"]) -> Case:
-    name, target = ("ρ", -RHO) if wrong == "safe" else ("δ", -DELTA)
-    return _exact(f"loss = {name}, pools of 32", wrong, _trapping(rng, _LARGE), _LARGE, target)
-
-
 def _good(rng: np.random.Generator, strength: float, grid: KGrid = _SIXTEEN) -> Case:
     both = clusters_of(*_correlated(rng, grid.k_max, strength), grid)
     name = f"good, correlation {strength:g}, pools of {grid.k_max}"
@@ -325,8 +306,8 @@ def _bad(rng: np.random.Generator, grid: KGrid = _SIXTEEN) -> Case:
 
 
 CASES: Final[tuple[Callable[[np.random.Generator], Case], ...]] = (
-    _loss_rho,
-    _no_gain,
+    lambda rng: _loss(rng, "safe", _EIGHT),
+    lambda rng: _no_gain(rng, "safe", 0.6),
     lambda _: _coin("safe"),
     _rare,
     _tenth,
@@ -343,15 +324,15 @@ CASES: Final[tuple[Callable[[np.random.Generator], Case], ...]] = (
     lambda rng: _jackpot(rng, declared=True),
     lambda rng: _jackpot(rng, declared=False),
     _loss_between,
-    lambda rng: _many(rng, "safe"),
-    _loss_delta,
-    _no_effect,
+    lambda rng: _loss(rng, "safe", _LARGE),
+    lambda rng: _loss(rng, "unsafe", _EIGHT),
+    lambda rng: _no_gain(rng, "unsafe", 0.1),
     lambda _: _coin("unsafe"),
     _heavy_delta,
     lambda rng: _clusters(rng, "loss = δ", "unsafe", -DELTA, "worst"),
     lambda rng: _noisy(rng, "unsafe", twice=False),
     lambda rng: _noisy(rng, "unsafe", twice=True),
-    lambda rng: _many(rng, "unsafe"),
+    lambda rng: _loss(rng, "unsafe", _LARGE),
     lambda rng: _good(rng, 0.3),
     lambda rng: _good(rng, 0.5),
     lambda rng: _good(rng, 0.3, _LARGE),

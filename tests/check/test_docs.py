@@ -60,11 +60,7 @@ def test_the_pages_work_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (tmp_path / name).write_text(code)
     lines = commands(text)
     assert [line.split()[1] for line in lines] == [
-        "data",
-        "check",
-        "check",
-        "examples/gym_data.py",
-        "check",
+        *("data", "check", "check", "examples/gym_data.py", "check"),
     ]
     for line in lines:
         assert run(line, monkeypatch) == Exit.FINE, line

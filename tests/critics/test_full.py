@@ -18,7 +18,6 @@ import pytest
 from scipy.stats import chisquare
 
 from tests.critics import slow_full as slow
-from tests.critics.contract import gradient_gap
 from tests.critics.facts import ENCODERS, SUBJECTS, Facts, facts
 from tests.critics.full_cases import (
     BATCH,
@@ -29,6 +28,7 @@ from tests.critics.full_cases import (
     case,
     double,
     flat,
+    gradient_gap,
     make,
     no_promotion,
     pool,
@@ -37,17 +37,11 @@ from tests.critics.full_cases import (
     slow_rows,
     target_source,
 )
-from toptail.errors import InputError
 from toptail.lab.critics.base import FROZEN, Batch, TrainedCritic, parameter_count
 from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.registry import full_size
 from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, train_step
-
-
-def test_unknown_name() -> None:
-    with pytest.raises(InputError, match="no critic 'iql'; the critics are tdq, raw, cosine"):
-        full_size("iql")
 
 
 @pytest.mark.parametrize(("reward", "width"), [("-1/0", 50.0), ("0/1", 1.0)])

@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from tests.critics import slow_full as slow
-from tests.critics.contract import gradient_gap
 from tests.critics.facts import EMBEDDED, ENCODERS, Facts, embedded, network_size
-from tests.critics.full_cases import BATCH, DIMS, SLOW, Case, make, random_batch
+from tests.critics.full_cases import BATCH, DIMS, SLOW, Case, gradient_gap, make, random_batch
 from toptail.lab.critics.base import Batch, Info, Params
 from toptail.lab.critics.temporal_distance import TemporalDistance, mrn_distance
 

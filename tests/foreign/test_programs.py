@@ -238,16 +238,10 @@ def test_a_program_is_read_without_pytorch(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "target",
     [
-        "torch.ops.aten.from_file.default",
-        "torch.ops.aten.save.default",
-        "torch.ops.aten.set_.source_Tensor",
-        "torch.ops.aten.as_strided.default",
-        "torch.ops.aten.empty.memory_format",
-        "torch.ops.inductor.add.default",
-        "torch.hub.load",
-        "_operator.call",
-        "_operator.attrgetter",
-        "builtins.eval",
+        *("torch.ops.aten.from_file.default", "torch.ops.aten.save.default"),
+        *("torch.ops.aten.set_.source_Tensor", "torch.ops.aten.as_strided.default"),
+        *("torch.ops.aten.empty.memory_format", "torch.ops.inductor.add.default", "torch.hub.load"),
+        *("_operator.call", "_operator.attrgetter", "builtins.eval"),
     ],
 )
 def test_an_operator_that_is_no_arithmetic_is_refused(target: str, tmp_path: Path) -> None:

@@ -210,16 +210,16 @@ def test_answers_meet_the_plan(pools: toptail.ScoredPools) -> None:
     np.testing.assert_array_equal(found.values["value"][judged], pools.values["value"][judged])
 
     stranger = pa.table({"query": [0], "candidate": [99], "value": [1.0]})
-    with pytest.raises(toptail.InputError, match="was not asked for"):
-        answered(pools, table, pa.concat_tables([said, stranger.cast(said.schema)]), "value")
-    with pytest.raises(toptail.InputError, match="have no answer"):
-        answered(pools, table, said.slice(1), "value")
-    with pytest.raises(toptail.InputError, match="repeats"):
-        answered(pools, table, pa.concat_tables([said, said.slice(0, 1)]), "value")
-    with pytest.raises(toptail.InputError, match="not in the table"):
-        answered(pools, pa.table({"query": [0], "candidate": [99]}), said, "value")
-    with pytest.raises(toptail.InputError, match="no column 'score'"):
-        answered(pools, table, said, "score")
+    more = pa.concat_tables([said, stranger.cast(said.schema)])
+    for given, message in (
+        ((table, more, "value"), "was not asked for"),
+        ((table, said.slice(1), "value"), "have no answer"),
+        ((table, pa.concat_tables([said, said.slice(0, 1)]), "value"), "repeats"),
+        ((pa.table({"query": [0], "candidate": [99]}), said, "value"), "not in the table"),
+        ((table, said, "score"), "no column 'score'"),
+    ):
+        with pytest.raises(toptail.InputError, match=message):
+            answered(pools, *given)
 
 
 def test_a_plan_extended_without_declared_looks_is_warned_of(pools: toptail.ScoredPools) -> None:

@@ -192,11 +192,8 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
         parquet(**ok, policy=["a", "b", "c", "c"]),
         ["--group", "policy"],
         [
-            "column 'policy' must be the same",
-            "row 2",
-            "--query policy,query",
-            "--cluster query",
-            "or leave out --group",
+            *("column 'policy' must be the same", "row 2", "--query policy,query"),
+            *("--cluster query", "or leave out --group"),
         ],
     ),
     "cluster of one's own name": (

@@ -136,15 +136,7 @@ LOOKS = {
 }
 SCORES = ["rm", "logprob", "token_logprob", "length_normalized_logprob", "n_gram_score", "valid"]
 SCORES += [
-    "raw@42",
-    "rankgen",
-    "stepwise",
-    "seedling",
-    "lenient",
-    "identity",
-    "rouge_1",
-    "i2",
-    "中",
+    *("raw@42", "rankgen", "stepwise", "seedling", "lenient", "identity", "rouge_1", "i2", "中"),
 ]
 
 

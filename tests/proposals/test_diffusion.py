@@ -171,18 +171,18 @@ def test_no_rows_give_no_actions() -> None:
 
 def test_wrong_inputs_are_refused_in_one_sentence() -> None:
     policy, (states, goals) = policy_of(), queries(4)
-    with pytest.raises(InputError, match="at least 1 candidate"):
-        policy.sample(KEY, states, goals, 0)
-    with pytest.raises(InputError, match=r"shapes \(4, 3\) and \(3, 3\)"):
-        policy.sample(KEY, states, goals[:3], 2)
-    with pytest.raises(InputError, match="reads 6 numbers"):
-        policy.sample(KEY, states, goals[:, :2], 2)
-    with pytest.raises(InputError, match="Row 2 of the states"):
-        policy.sample(KEY, np.where(np.arange(4)[:, None] == 2, np.nan, states), goals, 2)
+    unknown = np.where(np.arange(4)[:, None] == 2, np.nan, states)
+    for given, message in (
+        ((states, goals, 0), "at least 1 candidate"),
+        ((states, goals[:3], 2), r"shapes \(4, 3\) and \(3, 3\)"),
+        ((states, goals[:, :2], 2), "reads 6 numbers"),
+        ((unknown, goals, 2), "Row 2 of the states"),
+        ((states, goals, 2, 9), "between 1 and 8 steps"),
+    ):
+        with pytest.raises(InputError, match=message):
+            policy.sample(KEY, *given)
     with pytest.raises(InputError, match="needs one key"):
         policy.sample_rows(jax.random.split(KEY, 3), states, goals)
-    with pytest.raises(InputError, match="between 1 and 8 steps"):
-        policy.sample(KEY, states, goals, 2, 9)
     with pytest.raises(InputError, match="no moving average"):
         DiffusionPolicy(MODEL, {})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from itertools import cycle
 from typing import Any
 
@@ -40,18 +41,21 @@ def difference(by: float, half: float) -> dict[str, float]:
     return {"difference": by, "low": by - half, "high": by + half}
 
 
+def ends(values: Sequence[float | None], half: float, name: str = "") -> dict[str, Any]:
+    """Both ends of an interval around each of the values, ``low`` and ``high`` or ``NAME_low``."""
+    name = f"{name}_" if name else ""
+    return {f"{name}low": plus(values, -half), f"{name}high": plus(values, half)}
+
+
 def make_check(share: float, status: str) -> dict[str, Any]:
-    return {
+    about = {
         "name": "no harmful step",
         "question": "Does the value fall from some K to a larger K?",
-        "value": share,
-        "low": share - 0.06,
-        "high": share + 0.06,
-        "threshold": -0.02,
-        "status": {"unsafe": "fail", "inconclusive": "undecided"}.get(status, "pass"),
-        "k": [4, 16],
         "advice": "Stop at the best K, or look at what the score prefers beyond it.",
     }
+    found = {"unsafe": "fail", "inconclusive": "undecided"}.get(status, "pass")
+    limits = {"low": share - 0.06, "high": share + 0.06, "threshold": -0.02, "k": [4, 16]}
+    return about | {"value": share, "status": found} | limits
 
 
 def thirty_shapes() -> dict[str, tuple[list[float], str]]:
@@ -85,19 +89,21 @@ def make_steps(captured: list[float]) -> list[dict[str, Any]]:
     ]
 
 
+REASONS = {
+    "safe": "Every larger K is at least as good within 0.10 of the headroom, and K = 16 gains.",
+    "no gain": "No fall above 0.10 of the headroom, and no gain over a random candidate.",
+    "unsafe": "The value falls by 0.43 of the headroom from K = 2 to K = 16.",
+    "inconclusive": "A fall of up to 0.17 of the headroom from K = 4 to 16 is not ruled out.",
+}
+
+
 def make_verdict(captured: list[float], status: str) -> dict[str, Any]:
-    reasons = {
-        "safe": "Every larger K is at least as good within 0.10 of the headroom, and K = 16 gains.",
-        "no gain": "No fall above 0.10 of the headroom, and no gain over a random candidate.",
-        "unsafe": "The value falls by 0.43 of the headroom from K = 2 to K = 16.",
-        "inconclusive": "A fall of up to 0.17 of the headroom from K = 4 to 16 is not ruled out.",
-    }
     return {
         "status": status,
         "k_best": {"unsafe": 4, "inconclusive": 8}.get(status, 16),
         "k_safe_max": {"safe": 16, "unsafe": 2}.get(status),
         "k_harm": 8 if status == "unsafe" else None,
-        "reason": reasons[status],
+        "reason": REASONS[status],
         "queries_needed": 340 if status == "inconclusive" else None,
         "k_max": K[-1],
         "clusters": 40,
@@ -120,34 +126,23 @@ def make_scorer(captured: list[float], status: str) -> dict[str, Any]:
     drift = 0.03 - 0.04 * captured[-1]
     counts = [round(40 * math.exp(-((-0.95 + i / 10 - tau) ** 2) / 0.08)) for i in range(20)]
     gain: list[float | None] = [*make_gain(captured)]
+    histogram = {"edges": [-1 + i / 10 for i in range(21)], "counts": counts}
+    verdict = make_verdict(captured, status)
     return {
         "value": value,
-        "gain": {
-            "value": gain,
-            "low": [0.0, *plus(gain[1:], -0.08)],
-            "high": [0.0, *plus(gain[1:], 0.08)],
-        },
-        "low": plus(value, -0.02),
-        "high": plus(value, 0.02),
-        "band_low": plus(value, -0.03),
-        "band_high": plus(value, 0.03),
+        "gain": {"value": gain} | {end: [0.0, *x[1:]] for end, x in ends(gain, 0.08).items()},
+        **ends(value, 0.02),
+        **ends(value, 0.03, "band"),
         "regret": [RANDOM + room - v for v, room in zip(value, HEADROOM, strict=True)],
         "nregret": nregret,
         "captured": [None, *captured],
-        "captured_low": [None, *plus(captured, -0.08)],
-        "captured_high": [None, *plus(captured, 0.08)],
+        **ends([None, *captured], 0.08, "captured"),
         "selected_score": [0.1, 0.7, 1.2, 1.6, 1.9],
         "gain_per_doubling": (value[-1] - value[0]) / 4,
-        "peak_value": value[K.index(make_verdict(captured, status)["k_best"])],
-        "tau_b": summary(
-            tau,
-            0.03,
-            undefined=3,
-            histogram={"edges": [-1 + i / 10 for i in range(21)], "counts": counts},
-        ),
+        "peak_value": value[K.index(verdict["k_best"])],
+        "tau_b": summary(tau, 0.03, undefined=3, histogram=histogram),
         "deciles": deciles,
-        "deciles_low": plus(deciles, -0.015),
-        "deciles_high": plus(deciles, 0.015),
+        **ends(deciles, 0.015, "deciles"),
         "decile_gap": summary(slope, 0.02),
         "deciles_within": plus(deciles, 0.004),
         "decile_gap_within": summary(slope, 0.02),
@@ -163,13 +158,10 @@ def make_scorer(captured: list[float], status: str) -> dict[str, Any]:
         "auc_high": 0.53 + tau / 2,
         "auc_within": summary(0.5 + tau / 2, 0.03, undefined=3),
         "seeds": {
-            str(seed): {
-                "value": plus(value, offset),
-                "verdict": make_verdict(captured, status),
-            }
+            str(seed): {"value": plus(value, offset), "verdict": deepcopy(verdict)}
             for seed, offset in ((42, -0.012), (43, 0.003), (44, 0.009))
         },
-        "verdict": make_verdict(captured, status),
+        "verdict": verdict,
     }
 
 
@@ -185,6 +177,22 @@ def make_group(scorers: dict[str, Any], queries: int) -> dict[str, Any]:
     }
 
 
+ABOUT: Audit = {
+    "format": "toptail-audit-2", "kind": "pools", "unit": "pooled", "min_pool": 16, "k": K,
+    "k_grid": K, "k_max": K[-1], "left_out": {"single": 2, "small": 3, "no_headroom": 0},
+    "queries": 100, "clusters": 40, "cluster_column": "cluster", "group_column": "distance",
+    "candidates": 2500, "single_candidate_pools": 2,
+    "pool_size": {"min": 16, "median": 25, "max": 31},
+    "value": "reached the goal", "value_range": [0.0, 1.0], "binary": True,
+    "replicates": ["v1", "v2"], "headroom_spread": 23.4,
+    "skipped_columns": [{"name": "tokens", "why": "a count"}], "constant_scores": ["constant"],
+    "notes": ["A single noisy judge biases the oracle upward."],
+    "warnings": ["Scorer “cursed” is negatively correlated with the value: is it reversed?"],
+    "thresholds": {"delta": 0.02, "rho": 0.10, "level": 0.95, "resamples": 10000},
+    "random": RANDOM, "headroom": HEADROOM, "kl_bound": [math.log(k) - (k - 1) / k for k in K],
+}  # fmt: skip
+
+
 def make_audit(shapes: dict[str, tuple[list[float], str]]) -> Audit:
     """Build an audit with every optional part: seeds, support, groups, binary values."""
     # What is said of pools and columns, too; a comparison with an older table has its own fixture.
@@ -193,14 +201,7 @@ def make_audit(shapes: dict[str, tuple[list[float], str]]) -> Audit:
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
     oracle: list[float | None] = [RANDOM + room for room in HEADROOM]
     return {
-        "format": "toptail-audit-2",
-        "kind": "pools",
-        "k": K,
-        "k_grid": K,
-        "k_max": K[-1],
-        "unit": "pooled",
-        "min_pool": 16,
-        "left_out": {"single": 2, "small": 3, "no_headroom": 0},
+        **deepcopy(ABOUT),
         "populations": {
             part: {
                 "queries": queries,
@@ -210,29 +211,9 @@ def make_audit(shapes: dict[str, tuple[list[float], str]]) -> Audit:
             }
             for part, queries, smallest in (("audited", 100, 16), ("all", 103, 6))
         },
-        "headroom_spread": 23.4,
         "other_unit": dict.fromkeys(names, "inconclusive"),
-        "value_range": [0.0, 1.0],
-        "skipped_columns": [{"name": "tokens", "why": "a count"}],
-        "constant_scores": ["constant"],
-        "random": RANDOM,
         "oracle": oracle,
-        "oracle_low": plus(oracle, -0.01),
-        "oracle_high": plus(oracle, 0.01),
-        "headroom": HEADROOM,
-        "kl_bound": [math.log(k) - (k - 1) / k for k in K],
-        "queries": 100,
-        "clusters": 40,
-        "cluster_column": "cluster",
-        "single_candidate_pools": 2,
-        "candidates": 2500,
-        "pool_size": {"min": 16, "median": 25, "max": 31},
-        "value": "reached the goal",
-        "binary": True,
-        "replicates": ["v1", "v2"],
-        "notes": ["A single noisy judge biases the oracle upward."],
-        "warnings": ["Scorer “cursed” is negatively correlated with the value: is it reversed?"],
-        "thresholds": {"delta": 0.02, "rho": 0.10, "level": 0.95, "resamples": 10000},
+        **ends(oracle, 0.01, "oracle"),
         "scorers": scorers,
         "comparisons": [
             {"a": a, "b": b, "k": 16, "p": 0.0002, "p_holm": 0.002 * (i + 1)}
@@ -240,33 +221,28 @@ def make_audit(shapes: dict[str, tuple[list[float], str]]) -> Audit:
             for i, (a, b) in enumerate(pairs)
         ],
         "groups": {"near": make_group(scorers, 60), "far": make_group(scorers, 40)},
-        "group_column": "distance",
         "group_tests": [
             {"scorer": name, "groups": ["near", "far"], "p": 0.03, "p_holm": 0.05 * (i + 1)}
             | difference(0.12, 0.11)
             for i, name in enumerate(names)
         ],
         "group_heterogeneity": dict.fromkeys(names, 0.03),
-        "record": {
-            "command": "toptail audit scores.parquet --out audit",
-            "versions": {"toptail": "0.1.0", "python": "3.11.2", "numpy": "2.4.6"},
-            "seed": 0,
-            "source": "scores.parquet",
-            "sha256": "d2" * 32,
-        },
+        "record": make_record("toptail audit scores.parquet --out audit", "scores.parquet"),
     }
+
+
+def make_record(command: str, source: str) -> dict[str, Any]:
+    versions = {"toptail": "0.1.0", "python": "3.11.2", "numpy": "2.4.6"}
+    about = {"command": command, "source": source, "sha256": "d2" * 32}
+    return about | {"versions": versions, "seed": 0}
 
 
 def make_baseline(names: Sequence[str]) -> dict[str, Any]:
     """A comparison with an older table, with every status in turn."""
     shapes = [("better", 0.09), ("not worse", 0.01), ("worse", -0.12), ("inconclusive", -0.01)]
-    return {
-        "source": "old.parquet",
-        "sha256": "c3" * 32,
-        "shared_queries": 90,
-        "only_new": 10,
-        "only_old": 4,
-        "margin": 0.02,
+    about = {"source": "old.parquet", "sha256": "c3" * 32, "margin": 0.02}
+    about |= {"shared_queries": 90, "only_new": 10, "only_old": 4}
+    return about | {
         "scorers": {
             name: {"status": status, "k": 16, "reason": f"The new table is {status} at K = 16."}
             | difference(by, 0.025)
@@ -282,11 +258,8 @@ def make_picks() -> Audit:
         return {"a": a, "b": b} | difference(by, 0.02) | test | power
 
     selectors = {"random": 0.31, "cosine": 0.32, "td-q": 0.38}
-    return {
-        "format": "toptail-audit-2",
-        "kind": "picks",
-        "queries": 102,
-        "clusters": 102,
+    about = {"format": "toptail-audit-2", "kind": "picks", "queries": 102, "clusters": 102}
+    return about | {
         "selectors": {
             name: summary(mean, 0.02, queries=102, replicates=8) for name, mean in selectors.items()
         },
@@ -299,13 +272,7 @@ def make_picks() -> Audit:
         "notes": ["Replicates share random numbers across selectors."],
         "warnings": [],
         "thresholds": {"level": 0.95, "resamples": 10000, "power": 0.8},
-        "record": {
-            "command": "toptail audit --picks picks.csv",
-            "versions": {"toptail": "0.1.0"},
-            "seed": 0,
-            "source": "picks.csv",
-            "sha256": "ab" * 32,
-        },
+        "record": make_record("toptail audit --picks picks.csv", "picks.csv"),
     }
 
 

@@ -62,16 +62,10 @@ def test_parts_come_in_the_order_of_the_page(compared: dict[str, Any]) -> None:
     assert text.startswith("# Are these scores safe to maximize?\n")
     parts = [
         "- “perfect” is safe up to best of 16 of pools like these; but ",
-        "## Against the baseline",
-        "## Verdicts",
-        "## Warnings",
-        "figures/gain.svg",
+        *("## Against the baseline", "## Verdicts", "## Warnings", "figures/gain.svg"),
         "figures/best_of_k.svg",
         "**cursed: unsafe.** Search hurts from K = 8; but inconclusive measured in ",
-        "## Value at each K",
-        "## Groups",
-        "## Between groups",
-        "## How it was computed",
+        *("## Value at each K", "## Groups", "## Between groups", "## How it was computed"),
     ]
     assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
 

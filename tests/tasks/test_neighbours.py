@@ -96,16 +96,15 @@ def test_what_cannot_be_found_is_refused() -> None:
     trajectory = np.array([0, 0, 0, 1, 1, 2])
     assert nearest_rows(points, anchors, 5).shape == (2, 5)
     assert nearest_rows(points, anchors[:0], 5).shape == (0, 5)
-    with pytest.raises(InputError, match=r"Cannot find 6 neighbours: .* between 1 and 5"):
-        nearest_rows(points, anchors, 6)
-    with pytest.raises(InputError, match=r"Cannot find 4 neighbours: .* between 1 and 3"):
-        nearest_rows(points, anchors, 4, trajectory)
-    with pytest.raises(InputError, match="Cannot find 0"):
-        nearest_rows(points, anchors, 0)
-    with pytest.raises(InputError, match=r"rows 0\.\.5"):
-        nearest_rows(points, np.array([6]), 1)
-    with pytest.raises(InputError, match=r"rows 0\.\.5"):
-        nearest_rows(points, np.array([-1]), 1)
+    for given, message in (
+        ((anchors, 6), r"Cannot find 6 neighbours: .* between 1 and 5"),
+        ((anchors, 4, trajectory), r"Cannot find 4 neighbours: .* between 1 and 3"),
+        ((anchors, 0), "Cannot find 0"),
+        ((np.array([6]), 1), r"rows 0\.\.5"),
+        ((np.array([-1]), 1), r"rows 0\.\.5"),
+    ):
+        with pytest.raises(InputError, match=message):
+            nearest_rows(points, *given)
     points[4, 1] = np.nan
     with pytest.raises(InputError, match="Row 4 of the observations is not finite"):
         nearest_rows(points, anchors, 1)

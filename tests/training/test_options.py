@@ -159,10 +159,7 @@ def test_variants_are_columns_of_their_own_behind_their_critic(tmp_path: Path) -
     assert found.index("cosine[temperature=0.2]") == found.index("cosine") + 1
     columns = [scorer.column for scorer in of_runs(home, found, (42,), "walks")]
     assert columns == [
-        "raw@42",
-        "cosine@42",
-        "cosine[temperature=0.2]@42",
-        "two_head_joint[alpha=2]@42",
+        *("raw@42", "cosine@42", "cosine[temperature=0.2]@42", "two_head_joint[alpha=2]@42"),
         "two_head_joint[alpha=2].f_cos@42",
     ]
 

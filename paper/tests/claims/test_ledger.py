@@ -95,13 +95,6 @@ def test_ledger_and_papers_cells_come_out_as_stored(stored: str, tmp_path: Path)
     assert pages[0] == pages[1]
 
 
-def test_a_folder_with_little_in_it_leaves_claims_open(tmp_path: Path) -> None:
-    folder = write_folder(tmp_path / "run", everything=False)
-    entries = annotate(folder, "controlled")
-    assert 0 < len(entries) < 12
-    assert "Not decided by this run" in (folder / "claims.md").read_text(encoding="utf-8")
-
-
 def test_what_the_ledger_needs_of_the_drawn_run_is_kept_small(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "run")
     before = annotate(folder, "controlled")

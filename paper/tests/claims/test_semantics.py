@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable
 from copy import deepcopy
@@ -72,6 +71,18 @@ def every(*changes: Change) -> Change:
             one(content)
 
     return change
+
+
+def changed(*changes: Change) -> Any:
+    """The made-up results with some changes."""
+    content = deepcopy(RESULTS)
+    every(*changes)(content)
+    return content
+
+
+def decided(claim: str, *changes: Change) -> Any:
+    """What is found about a claim in the made-up results with some changes."""
+    return BY_ID[claim].decide(changed(*changes))
 
 
 def held_out(content: Any) -> None:
@@ -174,9 +185,7 @@ def test_every_claim_can_fail() -> None:
 
 @pytest.mark.parametrize("claim", BROKEN)
 def test_a_claim_is_not_seen_where_its_number_says_otherwise(claim: str) -> None:
-    content = copy.deepcopy(RESULTS)
-    BROKEN[claim](content)
-    finding = BY_ID[claim].decide(content)
+    finding = decided(claim, BROKEN[claim])
     assert finding.status in ("depends", "not seen")
     assert finding.comment != BY_ID[claim].decide(RESULTS).comment
 
@@ -189,9 +198,7 @@ def test_a_claim_is_not_seen_where_its_number_says_otherwise(claim: str) -> None
     ],
 )
 def test_a_difference_within_its_noise_is_not_seen(claim: str, change: Change) -> None:
-    content = copy.deepcopy(RESULTS)
-    change(content)
-    assert BY_ID[claim].decide(content).status == "depends"
+    assert decided(claim, change).status == "depends"
 
 
 @pytest.mark.parametrize(
@@ -210,17 +217,14 @@ def test_a_difference_within_its_noise_is_not_seen(claim: str, change: Change) -
     ],
 )  # fmt: skip
 def test_an_interval_that_contains_the_limit_leaves_it_open(claim: str, change: Change) -> None:
-    content = copy.deepcopy(RESULTS)
-    change(content)
-    finding = BY_ID[claim].decide(content)
+    finding = decided(claim, change)
     assert finding.status == "inconclusive"
     assert "tasks: " in finding.comment
     assert "open on Ant" in finding.comment
 
 
 def test_intervals_decide_on_pointmaze_alone_too() -> None:
-    content = copy.deepcopy(RESULTS)
-    put("main", "PointMaze", "tdq", "tau", 0.46, half=0.02)(content)
+    content = changed(put("main", "PointMaze", "tdq", "tau", 0.46, half=0.02))
     for task in ("AntMaze", "HumanoidMaze", "AntSoccer"):
         del content["main"]["rows"][task]
     finding = BY_ID["tdq-order"].decide(content)
@@ -240,7 +244,7 @@ def test_intervals_decide_on_pointmaze_alone_too() -> None:
     ],
 )
 def test_where_a_mean_had_decided_the_interval_leaves_it_open(claim: str, change: Change) -> None:
-    content = copy.deepcopy(RESULTS)
+    content = deepcopy(RESULTS)
     for name, table in content.items():
         for task in ("AntMaze", "HumanoidMaze", "AntSoccer"):
             table["tasks" if name == "curves" else "rows"].pop(task, None)
@@ -250,7 +254,7 @@ def test_where_a_mean_had_decided_the_interval_leaves_it_open(claim: str, change
 
 def test_critics_that_change_places_by_little_but_clearly_do_change_places() -> None:
     """As TD-Q and raw on Puzzle: 0.9923 and 0.9900 by AUC, 0.814 and 0.849 with hard negatives."""
-    content = copy.deepcopy(RESULTS)
+    content = deepcopy(RESULTS)
     for critic, auc, hard in (("tdq", 0.9923, 0.814), ("raw", 0.9900, 0.849)):
         put("retrieval", "Puzzle", critic, "auc", auc, half=0.0005)(content)
         put("retrieval", "Puzzle", critic, "hard_negative_auc", hard, half=0.01)(content)
@@ -260,21 +264,17 @@ def test_critics_that_change_places_by_little_but_clearly_do_change_places() -> 
 
 
 def test_a_fix_without_its_premise_is_half_a_statement() -> None:
-    content = copy.deepcopy(RESULTS)
-    every(*(put("main", t, c, "tau", 0.34) for t in NAVIGATION for c in ("cosine", "hybrid")))(
-        content
-    )
-    finding = BY_ID["no-monotone-fix"].decide(content)
+    both = (put("main", t, c, "tau", 0.34) for t in NAVIGATION for c in ("cosine", "hybrid"))
+    finding = decided("no-monotone-fix", *both)
     assert (finding.status, finding.on) == ("depends", "the part of the statement")
     assert "premise for cosine on PointMaze" in finding.comment
 
 
 def test_a_gap_of_two_thirds_is_not_weak() -> None:
-    content = copy.deepcopy(RESULTS)
-    tdq = content[SAFE]["rows"]["PointMaze"]["tdq"]["gap"]["mean"]
-    put(SAFE, "PointMaze", "raw", "gap", 0.6 * tdq, half=0.001)(content)
+    tdq = RESULTS[SAFE]["rows"]["PointMaze"]["tdq"]["gap"]["mean"]
     for claim in ("weak-calibration", "raw-gap"):
-        assert BY_ID[claim].decide(content).status == "depends"
+        change = put(SAFE, "PointMaze", "raw", "gap", 0.6 * tdq, half=0.001)
+        assert decided(claim, change).status == "depends"
 
 
 def test_the_exact_value_is_asked_before_the_euclidean_length() -> None:
@@ -291,7 +291,7 @@ def test_the_exact_value_is_asked_before_the_euclidean_length() -> None:
 
 
 def test_a_statement_about_antmaze_that_was_measured_elsewhere() -> None:
-    content = copy.deepcopy(RESULTS)
+    content = deepcopy(RESULTS)
     models = content[MODELS]
     models["rows"]["PointMaze"] = models["rows"]["AntMaze"]
     assert BY_ID["diffusion-unchanged"].decide(content).status == "seen"
@@ -305,27 +305,22 @@ def test_a_statement_about_antmaze_that_was_measured_elsewhere() -> None:
 
 def test_both_halves_of_a_sentence_are_asked() -> None:
     """A TD head that retrieves but does not order; regret above TD-Q's that is small by itself."""
-    content = copy.deepcopy(RESULTS)
-    put("twohead", "AntMaze", "separate", "tau", 0.1)(content)
-    finding = BY_ID["separate-retrieval"].decide(content)
+    finding = decided("separate-retrieval", put("twohead", "AntMaze", "separate", "tau", 0.1))
     assert (finding.status, "for: order on AntMaze." in finding.comment) == ("depends", True)
-    content = copy.deepcopy(RESULTS)
-    for task in ("PointMaze", "AntMaze", "HumanoidMaze"):
-        put(ORACLE, task, "tdq", "nregret_oracle", 0.02)(content)
-        for critic in ("raw", "cosine", "hybrid"):
-            put(ORACLE, task, critic, "nregret_oracle", 0.25)(content)
-    assert BY_ID["curse-under-oracle"].decide(content).status == "depends"
+    regret = {"tdq": 0.02, "raw": 0.25, "cosine": 0.25, "hybrid": 0.25}
+    small = [
+        put(ORACLE, t, c, "nregret_oracle", x) for t in NAVIGATION[:3] for c, x in regret.items()
+    ]
+    assert decided("curse-under-oracle", *small).status == "depends"
 
 
 def test_a_claim_that_fails_everywhere_is_not_seen() -> None:
-    content = copy.deepcopy(RESULTS)
-    every(*(put("main", task, "tdq", "tau", 0.1) for task in NAVIGATION))(content)
-    assert BY_ID["tdq-order"].decide(content).status == "not seen"
+    everywhere = (put("main", task, "tdq", "tau", 0.1) for task in NAVIGATION)
+    assert decided("tdq-order", *everywhere).status == "not seen"
 
 
 def test_tasks_that_were_not_measured_stay_out_and_are_named() -> None:
-    content = copy.deepcopy(RESULTS)
-    put("main", "AntSoccer", "tdq", "tau", 0.1)(content)
+    content = changed(put("main", "AntSoccer", "tdq", "tau", 0.1))
     assert BY_ID["tdq-order"].decide(content).status == "depends"
     for task in ("AntMaze", "HumanoidMaze", "AntSoccer"):
         del content["main"]["rows"][task]
@@ -346,23 +341,19 @@ def test_nothing_measured_leaves_every_claim_open() -> None:
 
 
 def test_the_number_is_the_one_that_fails_most() -> None:
-    content = copy.deepcopy(RESULTS)
-    put("readout", "AntMaze", "raw_trained/phi_norm", "tau", -0.2)(content)
-    assert BY_ID["norm-alone"].decide(content).number == pytest.approx(-0.2)
-    put("main", "HumanoidMaze", "tdq", "tau", 0.2)(content)
-    assert BY_ID["tdq-order"].decide(content).number == pytest.approx(0.2)
-    put("main", "HumanoidMaze", "cosine", "tau", 0.4)(content)
-    assert BY_ID["bounded-order"].decide(content).number == pytest.approx(0.4)
+    for claim, change, worst in (
+        ("norm-alone", put("readout", "AntMaze", "raw_trained/phi_norm", "tau", -0.2), -0.2),
+        ("tdq-order", put("main", "HumanoidMaze", "tdq", "tau", 0.2), 0.2),
+        ("bounded-order", put("main", "HumanoidMaze", "cosine", "tau", 0.4), 0.4),
+    ):
+        assert decided(claim, change).number == pytest.approx(worst)
 
 
 def test_a_reference_of_zero_is_exceeded_and_a_negative_one_is_no_yardstick() -> None:
-    content = copy.deepcopy(RESULTS)
-    put(CURSE, "AntMaze", "tdq", "regret", 0.0)(content)
-    finding = BY_ID["order-of-magnitude"].decide(content)
+    finding = decided("order-of-magnitude", put(CURSE, "AntMaze", "tdq", "regret", 0.0))
     assert finding.status == "seen"
     assert "raw on AntMaze inf" in finding.comment
-    put(SAFE, "AntMaze", "tdq", "gap", -0.1)(content)
-    finding = BY_ID["weak-calibration"].decide(content)
+    finding = decided("weak-calibration", put(SAFE, "AntMaze", "tdq", "gap", -0.1))
     assert finding.status == "inconclusive"  # no number decides nothing, and holds nothing
     assert "Open, there being no number: " in finding.comment
 
@@ -373,7 +364,7 @@ def setting(tau: float, gap: float, collapsed: float = 0.0) -> dict[str, Any]:
 
 def swept(*settings: dict[str, Any]) -> dict[str, Any]:
     row = {f"binary_nce@{0.1 * (i + 1):.1f}": one for i, one in enumerate(settings)}
-    return {**copy.deepcopy(RESULTS), "temperature": {"rows": {"PointMaze": row}}}
+    return {**deepcopy(RESULTS), "temperature": {"rows": {"PointMaze": row}}}
 
 
 @pytest.mark.parametrize("claim", ["bounded-order", "cosine-training-loses", "bounded-gap"])
@@ -387,16 +378,10 @@ def test_what_the_temperature_decides_depends(claim: str) -> None:
 
 
 def test_a_statement_that_fails_here_but_holds_at_another_temperature_depends() -> None:
-    def fail_everywhere(content: Any) -> None:
-        for task in NAVIGATION:
-            for critic in ("cosine", "hybrid"):
-                put("main", task, critic, "tau", 0.3)(content)
-
-    without = copy.deepcopy(RESULTS)
-    fail_everywhere(without)
-    assert BY_ID["bounded-order"].decide(without).status == "not seen"
+    fails = [put("main", t, c, "tau", 0.3) for t in NAVIGATION for c in ("cosine", "hybrid")]
+    assert decided("bounded-order", *fails).status == "not seen"
     content = swept(setting(0.05, 0.01))
-    fail_everywhere(content)
+    every(*fails)(content)
     assert BY_ID["bounded-order"].decide(content).status == "depends"
 
 
@@ -477,6 +462,6 @@ def test_what_the_papers_own_numbers_miss_is_overstated_once_it_fails_here() -> 
     missed = {claim.id for claim in SEMANTICS if claim.criterion.reported(WITH_PAPER)[1]}
     assert missed >= OVERSTATED
     for claim in SEMANTICS:
-        changed = copy.deepcopy(WITH_PAPER)
-        BROKEN[claim.id](changed)
-        assert (claim.decide(changed).status == "overstated") == (claim.id in missed), claim.id
+        content = deepcopy(WITH_PAPER)
+        BROKEN[claim.id](content)
+        assert (claim.decide(content).status == "overstated") == (claim.id in missed), claim.id

@@ -6,7 +6,6 @@ that a real study would leave.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from toptail.audit.run import pools_content
 from toptail.audit.settings import Settings
 from toptail.io.arrays import write_arrays
+from toptail.io.json_files import write_json
 from toptail.judging.values import judged_pools
 from toptail.pools import ScoredPools
 from toptail_paper.controlled.theory.battery import check_theory
@@ -25,42 +25,16 @@ K = (1, 2, 4, 8, 16)
 JITTER = (-0.01, 0.0, 0.01)
 MAIN = ("tdq", "raw", "cosine", "hybrid")
 WITHIN = ("f_cos", "q_td", "q_hybrid")
-REGRET = {
-    "tdq": 0.05,
-    "raw": 0.98,
-    "cosine": 0.64,
-    "hybrid": 0.86,
-    "f_cos": 0.9,
-    "q_td": 0.06,
-    "q_hybrid": 0.06,
+NUMBERS = {  # regret, share off support, mean norm, and the paper's regret
+    "tdq": (0.05, 0.01, 0.19, 0.078),
+    "raw": (0.98, 0.95, 1.02, 0.978),
+    "cosine": (0.64, 0.85, 0.69, 0.644),
+    "hybrid": (0.86, 0.90, 0.89, 0.856),
+    "f_cos": (0.9, 0.8, 0.9, 0.9),
+    "q_td": (0.06, 0.0, 0.17, 0.068),
+    "q_hybrid": (0.06, 0.0, 0.17, 0.070),
 }
-OFF = {
-    "tdq": 0.01,
-    "raw": 0.95,
-    "cosine": 0.85,
-    "hybrid": 0.90,
-    "f_cos": 0.8,
-    "q_td": 0.0,
-    "q_hybrid": 0.0,
-}
-NORM = {
-    "tdq": 0.19,
-    "raw": 1.02,
-    "cosine": 0.69,
-    "hybrid": 0.89,
-    "f_cos": 0.9,
-    "q_td": 0.17,
-    "q_hybrid": 0.17,
-}
-PAPER = {
-    "tdq": 0.078,
-    "raw": 0.978,
-    "cosine": 0.644,
-    "hybrid": 0.856,
-    "f_cos": 0.9,
-    "q_td": 0.068,
-    "q_hybrid": 0.070,
-}
+REGRET, OFF, NORM, PAPER = ({c: x[i] for c, x in NUMBERS.items()} for i in range(4))
 
 
 def cell(mean: float, spread: float = 1.0, **more: Any) -> dict[str, Any]:
@@ -88,17 +62,17 @@ def setting(auc: float) -> dict[str, Any]:
     return {c: row(c) | {"retrieval_auc": cell(auc)} for c in (*MAIN[1:], *WITHIN)}
 
 
-def table(
-    label: str, rows: dict[str, Any], paper: dict[str, Any] | None = None, **more: Any
-) -> Any:
-    return {
-        "label": label,
-        "caption": f"Made up: {label}",
-        "rows": rows,
-        "paper": paper or {},
-        "notes": ["Made up."],
-        **more,
-    }
+def table(label: str, rows: dict[str, Any], paper: Any = None, **more: Any) -> Any:
+    about = {"label": label, "caption": f"Made up: {label}", "notes": ["Made up."]}
+    return about | {"rows": rows, "paper": paper or {}} | more
+
+
+def of(critics: tuple[str, ...], *tasks: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Rows of these critics in every task, and what the paper reports of them."""
+    return (
+        {task: {c: row(c) for c in critics} for task in tasks},
+        {task: reported(critics) for task in tasks},
+    )
 
 
 def reported(critics: tuple[str, ...]) -> dict[str, Any]:
@@ -113,13 +87,8 @@ def share(pooled: float) -> dict[str, Any]:
 
 
 def decomposition() -> dict[str, Any]:
-    shares = {
-        "support_only": 0.9,
-        "cosine_readout": 0.7,
-        "norm_cap": 0.8,
-        "norm_cap_data": 0.6,
-        "norm_only": 0.1,
-    }
+    shares = {"support_only": 0.9, "cosine_readout": 0.7, "norm_cap": 0.8}
+    shares |= {"norm_cap_data": 0.6, "norm_only": 0.1}
     return {
         critic: {
             "regret": cell(REGRET[critic]),
@@ -202,21 +171,9 @@ def results() -> dict[str, Any]:
     radii = ("0.25", "0.40", "0.55")
     temperatures, steps = {"0.1": 0.9, "1": 0.8, "learned": 0.7}, {1000: 0.6, 30000: 0.95}
     return {
-        "toy-support": table(
-            "tab:toy-support",
-            {"controlled": {c: row(c) for c in MAIN}},
-            {"controlled": reported(MAIN)},
-        ),
-        "toy-within": table(
-            "tab:toy-within",
-            {"controlled": {c: row(c) for c in WITHIN}},
-            {"controlled": reported(WITHIN)},
-        ),
-        "r-sweep": table(
-            "tab:r-sweep",
-            {f"controlled@R={r}": {c: row(c) for c in MAIN} for r in radii},
-            {f"controlled@R={r}": reported(MAIN) for r in radii},
-        ),
+        "toy-support": table("tab:toy-support", *of(MAIN, "controlled")),
+        "toy-within": table("tab:toy-within", *of(WITHIN, "controlled")),
+        "r-sweep": table("tab:r-sweep", *of(MAIN, *(f"controlled@R={r}" for r in radii))),
         "support-decomposition": table("", {"controlled": decomposition()}),
         "noise": table("noise", {"controlled@sigma=0.05": noise()}),
         "sweep-temperature": table(
@@ -225,9 +182,7 @@ def results() -> dict[str, Any]:
             default=["controlled@temperature=0.1"],
         ),
         "sweep-steps": table(
-            "",
-            {f"controlled@steps={n}": setting(auc) for n, auc in steps.items()},
-            default=[],
+            "", {f"controlled@steps={n}": setting(auc) for n, auc in steps.items()}, default=[]
         ),
         "curves": curves(),
         "theory": theory(),
@@ -235,30 +190,18 @@ def results() -> dict[str, Any]:
     }
 
 
-def config() -> dict[str, Any]:
-    world = {"radius": 0.4, "aligned_share": 0.5, "aligned_noise": 0.25, "proposal_scale": 1.2}
-    critics = {
-        "hidden": [64, 64],
-        "embed_dim": 16,
-        "ensemble": 2,
-        "layer_norm": True,
-        "alpha": 1.0,
-        "contrast": "binary_nce",
-        "temperature": 0.1,
-        "learn_temperature": False,
-    }
-    return {
-        "world": world,
-        "critics": critics,
-        "seeds": [42, 43, 44, 45, 46],
-        "pool": 256,
-        "steps": 3000,
-        "batch_size": 256,
-        "learning_rate": 1e-3,
-        "data_size": 50_000,
-        "queries": 500,
-        "resamples": 100,
-    }
+CONFIG: dict[str, Any] = {
+    "world": {"radius": 0.4, "aligned_share": 0.5, "aligned_noise": 0.25, "proposal_scale": 1.2},
+    "critics": {"hidden": [64, 64], "embed_dim": 16, "ensemble": 2, "layer_norm": True,
+                "alpha": 1.0, "contrast": "binary_nce", "temperature": 0.1,
+                "learn_temperature": False},
+    "seeds": [42, 43, 44, 45, 46], "pool": 256, "steps": 3000, "batch_size": 256,
+    "learning_rate": 1e-3, "data_size": 50_000, "queries": 500, "resamples": 100,
+}  # fmt: skip
+RECORD: dict[str, Any] = {
+    "command": "toptail <made up>", "config_hash": "0", "state": "finished", "seconds": 12.3,
+    "units": {"trained": 3, "reused": 4}, "versions": {"toptail": "0.1.0"}, "commit": None,
+}  # fmt: skip
 
 
 def landscape() -> dict[str, Any]:
@@ -293,31 +236,21 @@ def landscape() -> dict[str, Any]:
 
 def write_folder(path: Path, *, everything: bool = True) -> Path:
     """A run folder; without `everything` only its configuration and the main table."""
-    (path / "tables").mkdir(parents=True)
-    _dump(path / "config.json", {"study": "controlled", "hash": "0", "config": config()})
+    write_json(path / "config.json", {"study": "controlled", "hash": "0", "config": CONFIG})
     content = results()
-    names = [n for n in content if n not in ("curves", "theory", "landscape")]
-    for name in names if everything else ["toy-support"]:
-        _dump(path / "tables" / f"{name}.json", content[name])
+    for name in content if everything else ["toy-support"]:
+        if name in ("curves", "theory"):
+            write_json(path / f"{name}.json", content[name])
+        elif name != "landscape":
+            write_json(path / "tables" / f"{name}.json", content[name])
     if everything:
-        record = {
-            "command": "toptail <made up>",
-            "config_hash": "0",
-            "state": "finished",
-            "seconds": 12.3,
-            "units": {"trained": 3, "reused": 4},
-            "versions": {"toptail": "0.1.0"},
-            "commit": None,
-        }
-        _dump(path / "record.json", record)
-        _dump(path / "curves.json", content["curves"])
-        _dump(path / "theory.json", content["theory"])
+        write_json(path / "record.json", RECORD)
         write_arrays(path / "landscape.npz", landscape())
-        _write_audit(path)
+        write_json(path / "audit" / "audit.json", _audit())
     return path
 
 
-def _write_audit(path: Path) -> None:
+def _audit() -> Any:
     rng = np.random.default_rng(2)
     values = rng.normal(size=(60, 16))
     scores = {
@@ -325,12 +258,5 @@ def _write_audit(path: Path) -> None:
         for seed in (42, 43)
         for name, sign in (("tdq", 1.0), ("raw", -1.0))
     }
-    result = pools_content(
-        judged_pools(ScoredPools.from_arrays(scores, values)), Settings(resamples=200)
-    )
-    (path / "audit").mkdir()
-    _dump(path / "audit" / "audit.json", result)
-
-
-def _dump(path: Path, content: Any) -> None:
-    path.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
+    pools = judged_pools(ScoredPools.from_arrays(scores, values))
+    return pools_content(pools, Settings(resamples=200))

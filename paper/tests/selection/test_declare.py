@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,6 +31,7 @@ CONFIG, QUERIES = small_config(), small_queries()
 
 
 def test_the_papers_criteria_are_the_defaults(tmp_path: Path) -> None:
+    assert SelectionConfig("walks").queries == QueryConfig()
     declared = declare(SelectionFolder(tmp_path), SelectionConfig("walks"), QUERIES)
     stored = json.loads((tmp_path / "declared.json").read_text())
     assert stored == declared
@@ -104,32 +107,30 @@ def test_nothing_is_declared_after_scoring(tmp_path: Path, name: str) -> None:
     assert not (tmp_path / "declared.json").exists()
 
 
-def test_settings_that_mean_nothing_are_refused() -> None:
-    with pytest.raises(InputError, match="both audited and judging"):
-        SelectionConfig("walks", seeds=(42, 101))
-    with pytest.raises(InputError, match="no distance group 'close'"):
-        SelectionConfig("walks", reference=ReferenceSettings(prespecified_group="close"))
-    with pytest.raises(InputError, match="K = 64 needs pools"):
-        SelectionConfig("walks", pools=PoolSettings(size=32))
-    with pytest.raises(InputError, match="must rise"):
-        SelectionConfig("walks", ks=(1, 4, 2))
-    with pytest.raises(InputError, match="at least two different seeds"):
-        ReferenceSettings(seeds=(101, 101))
-    with pytest.raises(InputError, match="between 0 and 1"):
-        SupportSettings(quantile=1.0)
-    with pytest.raises(InputError, match="at least one pool"):
-        PoolSettings(count=0)
-    with pytest.raises(InputError, match="repeats=0 must be a whole number of at least 1"):
-        RolloutSettings(repeats=0)
-    with pytest.raises(InputError, match="e_min 0: expected numbers above 0"):
-        RolloutSettings(e_min=0.0)
-    with pytest.raises(InputError, match=r"gamma is 1\.5"):
-        RolloutSettings(gamma=1.5)
-    with pytest.raises(InputError, match="per_group=0 must be"):
-        QueryConfig(per_group=0)
-    with pytest.raises(InputError, match=r"medium group has bounds 21\.\.5"):
-        QueryConfig(medium=(21, 5))
-    assert SelectionConfig("walks").queries == QueryConfig()
+AUDIT = partial(SelectionConfig, "walks")
+CLOSE = ReferenceSettings(prespecified_group="close")
+
+
+@pytest.mark.parametrize(
+    ("settings", "given", "message"),
+    [
+        (AUDIT, {"seeds": (42, 101)}, "both audited and judging"),
+        (AUDIT, {"reference": CLOSE}, "no distance group 'close'"),
+        (AUDIT, {"pools": PoolSettings(size=32)}, "K = 64 needs pools"),
+        (AUDIT, {"ks": (1, 4, 2)}, "must rise"),
+        (ReferenceSettings, {"seeds": (101, 101)}, "at least two different seeds"),
+        (SupportSettings, {"quantile": 1.0}, "between 0 and 1"),
+        (PoolSettings, {"count": 0}, "at least one pool"),
+        (RolloutSettings, {"repeats": 0}, "repeats=0 must be a whole number of at least 1"),
+        (RolloutSettings, {"e_min": 0.0}, "e_min 0: expected numbers above 0"),
+        (RolloutSettings, {"gamma": 1.5}, r"gamma is 1\.5"),
+        (QueryConfig, {"per_group": 0}, "per_group=0 must be"),
+        (QueryConfig, {"medium": (21, 5)}, r"medium group has bounds 21\.\.5"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(settings: Any, given: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        settings(**given)
 
 
 # Local support: distances to the actions of nearby data states, and the threshold.

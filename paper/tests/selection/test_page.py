@@ -61,11 +61,8 @@ def test_the_page_quotes_the_declaration_and_holds_every_part(
 def test_the_main_table_has_every_judge_beside_the_papers_cells(study: SelectionResults) -> None:
     table = shown(study, "fixed-query")
     assert [column.label for column in table.columns] == [
-        "Critic",
-        "Reference ensemble: τ_b",
-        "Reference ensemble: regret",
-        "Euclidean shortest way: τ_b",
-        "Euclidean shortest way: regret",
+        *("Critic", "Reference ensemble: τ_b", "Reference ensemble: regret"),
+        *("Euclidean shortest way: τ_b", "Euclidean shortest way: regret"),
         "Rollouts: Δ against random",
     ]
     rows = cells(table)

@@ -114,13 +114,8 @@ def files(study: Selection) -> dict[str, bytes]:
 
 def test_every_stage_leaves_its_file(done: Selection) -> None:
     assert sorted(files(done)) == [
-        "declared.json",
-        "pools.npz",
-        "queries.npz",
-        "scale.json",
-        "scores/likely.npz",
-        "scores/two_head_joint.f_cos@42.npz",
-        "scores/two_head_joint@42.npz",
+        *("declared.json", "pools.npz", "queries.npz", "scale.json", "scores/likely.npz"),
+        *("scores/two_head_joint.f_cos@42.npz", "scores/two_head_joint@42.npz"),
         "values/reference.npz",
     ]
 
@@ -428,14 +423,8 @@ def test_a_maze_with_teleports_does_without_the_judges_that_do_not_know_it(
     write_values(study.folder.path, "expert", np.zeros((1, 9, 2, 5)))
     left_out = Stages(replace(study, runs=None), DATA, inputs).run()
     assert [sentence.split(":")[0] for sentence in left_out] == [
-        *(
-            "No reference ensemble",
-            "No exact judge",
-            "No exact_continuous judge",
-            "No euclidean judge",
-            "No rollouts",
-            "No deployment checks",
-        ),
+        *("No reference ensemble", "No exact judge", "No exact_continuous judge"),
+        *("No euclidean judge", "No rollouts", "No deployment checks"),
     ]
     assert list(study.folder.columns()) == ["likely", "mine", "straight"]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
+
+from toptail.io.json_files import write_json
 
 SEEDS = ("42", "43", "44")
 K = (1, 2, 4, 8, 16, 32, 64)
@@ -15,6 +17,20 @@ TAU = {"tdq": 0.61, "raw": 0.31, "cosine": 0.25, "hybrid": 0.18, "mine": -0.05, 
 AUC = {"tdq": 0.875, "raw": 0.939, "cosine": 0.934, "hybrid": 0.92, "mine": 0.7}
 PAPER_TAU = {"tdq": 0.627, "raw": 0.266, "cosine": 0.058, "hybrid": 0.181}
 PAPER_AUC = {"tdq": 0.889, "raw": 0.967, "cosine": 0.961, "hybrid": 0.919}
+CURSE = {
+    "regret": 0.0, "normalized": 0.2, "value": 0.7, "oracle": 0.9, "random": 0.7,
+    "regret_quartiles": 0.0, "centered_tau": 0.0, "query_std": 0.1, "median_selected": 0.2,
+    "share_above_0.9": 0.0,
+}  # fmt: skip
+ROBUSTNESS = {
+    "excess_off_50": 0.0, "excess_off_200": 0.1, "excess_off_50_trajectory": 0.0,
+    "regret_full": 0.0, "regret_within_bucket": 0.0,
+}  # fmt: skip
+CONFIG = {
+    "seeds": [42, 43, 44], "split": "val", "triples": 3000, "negatives": 49, "max_offset": 60,
+    "gamma": 0.99, "support_queries": 500, "support_pool": 64, "n_near": [50, 200], "k": list(K),
+    "oracle_seed": 7, "diffusion_seeds": [42, 7, 13], "resamples": 1000,
+}  # fmt: skip
 
 
 def cell(mean: float, seeds: Sequence[str] = SEEDS, step: float = 0.01) -> dict[str, Any]:
@@ -25,14 +41,8 @@ def cell(mean: float, seeds: Sequence[str] = SEEDS, step: float = 0.01) -> dict[
 
 
 def table(name: str, rows: Mapping[str, Any], paper: Any = None, **more: Any) -> dict[str, Any]:
-    return {
-        "label": f"tab:{name}",
-        "caption": f"Made up: {name}",
-        "rows": rows,
-        "paper": paper or {},
-        "notes": more.pop("notes", []),
-        **more,
-    }
+    about = {"label": f"tab:{name}", "caption": f"Made up: {name}", "notes": []}
+    return about | {"rows": rows, "paper": paper or {}} | more
 
 
 def navigation(scorers: Sequence[str], shift: float) -> dict[str, dict[str, Any]]:
@@ -47,36 +57,12 @@ def navigation(scorers: Sequence[str], shift: float) -> dict[str, dict[str, Any]
         "calibration-summary": {s: {"gap": cell(TAU[s] / 2)} for s in scorers},
         "readout": {r: {"tau": cell(0.1)} for r in readouts},
         "bellman": every({"rmse": 0.1, "std": 0.05}),
-        "ogbench-curse": every(
-            {
-                "regret": 0.0,
-                "normalized": 0.2,
-                "value": 0.7,
-                "oracle": 0.9,
-                "random": 0.7,
-                "regret_quartiles": 0.0,
-                "centered_tau": 0.0,
-                "query_std": 0.1,
-                "median_selected": 0.2,
-                "share_above_0.9": 0.0,
-            }
-        ),
-        "robustness": every(
-            {
-                "excess_off_50": 0.0,
-                "excess_off_200": 0.1,
-                "excess_off_50_trajectory": 0.0,
-                "regret_full": 0.0,
-                "regret_within_bucket": 0.0,
-            }
-        ),
+        "ogbench-curse": every(CURSE),
+        "robustness": every(ROBUSTNESS),
         "value-oracle": every({"nregret_gamma": 0.0, "nregret_oracle": 0.1})
         | {"oracle": {"spearman": cell(0.73, ("7",))}},
         "value-oracle-diffusion": every({"nregret_oracle_data": 0.0}),
-        "twohead": {
-            "tdq_ref": {"tau": cell(0.6)},
-            "joint": {"tau": cell(0.6), "auc": cell(0.95)},
-        },
+        "twohead": {"tdq_ref": {"tau": cell(0.6)}, "joint": {"tau": cell(0.6), "auc": cell(0.95)}},
     }
 
 
@@ -97,82 +83,51 @@ def seen(scorers: Sequence[str]) -> dict[str, Any]:
 
 def temperature(tasks: Sequence[str]) -> dict[str, Any]:
     seeds = ("0", "1", "2")
-    rows = {}
-    for task in tasks:
-        rows[task] = {
-            f"{loss}@{t}": {
-                "tau": cell(0.3 - 0.1 * i, seeds),
-                "auc": cell(0.94 - 0.05 * i, seeds),
-                "gap": cell(0.15, seeds),
-                "collapsed": cell(0.0, seeds, 0.0),
-            }
-            for loss in ("binary_nce", "symmetric_info_nce")
-            for i, t in enumerate(("0.02", "0.1", "1", "learned"))
+    row = {
+        f"{loss}@{t}": {
+            "tau": cell(0.3 - 0.1 * i, seeds),
+            "auc": cell(0.94 - 0.05 * i, seeds),
+            "gap": cell(0.15, seeds),
+            "collapsed": cell(0.0, seeds, 0.0),
         }
-    return rows
+        for loss in ("binary_nce", "symmetric_info_nce")
+        for i, t in enumerate(("0.02", "0.1", "1", "learned"))
+    }
+    return {task: deepcopy(row) for task in tasks}
 
 
 def curve(values: Sequence[float | None]) -> dict[str, Any]:
-    points = [None if x is None else x for x in values]
     spread = [None if x is None else 0.01 for x in values]
-    return {"mean": points, "std": spread, "seeds": {"42": points}, "low": None, "high": None}
+    return {"mean": values, "std": spread, "seeds": {"42": values}, "low": None, "high": None}
 
 
 def curves(tasks: Sequence[str], scorers: Sequence[str]) -> dict[str, Any]:
-    content: dict[str, Any] = {"k": list(K), "n_near": 200, "tasks": {}}
-    for task in tasks:
-        content["tasks"][task] = {
-            s: {
-                "deciles": curve([0.75 + TAU[s] * (i - 4.5) / 20 for i in range(10)]),
-                "profile": curve([1 - max(TAU[s], 0) * i / 12 for i in range(12)]),
-                "profile_edges": list(EDGES),
-                "value": curve([0.75 + (TAU[s] - 0.2) * i / 20 for i in range(len(K))]),
-                "oracle": [0.75 + 0.04 * i for i in range(len(K))],
-                "random": 0.75,
-                "excess_off_support": curve([(0.3 - TAU[s]) * i / 20 for i in range(len(K))]),
-            }
-            for s in scorers
+    row = {
+        s: {
+            "deciles": curve([0.75 + TAU[s] * (i - 4.5) / 20 for i in range(10)]),
+            "profile": curve([1 - max(TAU[s], 0) * i / 12 for i in range(12)]),
+            "profile_edges": list(EDGES),
+            "value": curve([0.75 + (TAU[s] - 0.2) * i / 20 for i in range(len(K))]),
+            "oracle": [0.75 + 0.04 * i for i in range(len(K))],
+            "random": 0.75,
+            "excess_off_support": curve([(0.3 - TAU[s]) * i / 20 for i in range(len(K))]),
         }
-    return content
+        for s in scorers
+    }
+    return {"k": list(K), "n_near": 200, "tasks": dict.fromkeys(tasks, row)}
 
 
 def paper(values: Mapping[str, float], metric: str, tasks: Sequence[str]) -> dict[str, Any]:
     return {t: {s: {metric: {"mean": x, "std": 0.005}} for s, x in values.items()} for t in tasks}
 
 
-def config(tasks: Sequence[str]) -> dict[str, Any]:
-    return {
-        "tasks": list(tasks),
-        "seeds": [42, 43, 44],
-        "split": "val",
-        "triples": 3000,
-        "negatives": 49,
-        "max_offset": 60,
-        "gamma": 0.99,
-        "support_queries": 500,
-        "support_pool": 64,
-        "n_near": [50, 200],
-        "k": list(K),
-        "oracle_seed": 7,
-        "diffusion_seeds": [42, 7, 13],
-        "resamples": 1000,
-    }
-
-
 def claims() -> list[dict[str, Any]]:
+    rest = {"where": "tab:main", "number": 0.5, "interval": [0.4, 0.6], "run": "", "also": []}
+    rest |= dict.fromkeys(("depends_on", "interval_over", "changed", "settled"))
     return [
-        {
-            "id": f"made-up-{i}",
-            "sentence": f"Statement <{i}>.",
-            "where": "tab:main",
-            "status": status,
-            "number": 0.5,
-            "interval": [0.4, 0.6],
-            "run": "",
-            "comment": "Made up.",
-            "also": [],
-            **dict.fromkeys(("depends_on", "interval_over", "changed", "settled")),
-        }
+        {"id": f"made-up-{i}", "sentence": f"Statement <{i}>.", "status": status}
+        | rest
+        | {"comment": "Made up."}
         for i, status in enumerate(("seen", "not seen", "depends"))
     ]
 
@@ -214,18 +169,13 @@ def write_folder(
     ledger: bool = True,
 ) -> Path:
     """Write a run folder."""
-    (path / "tables").mkdir(parents=True)
-    dump(
-        path / "config.json", {"study": "semantics", "hash": "0", "config": config((*mazes, *play))}
-    )
+    about = {"tasks": [*mazes, *play], **CONFIG}
+    write_json(path / "config.json", {"study": "semantics", "hash": "0", "config": about})
+    (path / "tables").mkdir()
     for name, content in tables(mazes, play, scorers, sweep=sweep).items():
-        dump(path / "tables" / f"{name}.json", content)
-    dump(path / "curves.json", curves(mazes, scorers))
+        write_json(path / "tables" / f"{name}.json", content)
+    write_json(path / "curves.json", curves(mazes, scorers))
     if ledger:
-        dump(path / "claims.json", claims())
-        dump(path / "record.json", {"command": "toptail <made up>", "seconds": 12.3})
+        write_json(path / "claims.json", claims())
+        write_json(path / "record.json", {"command": "toptail <made up>", "seconds": 12.3})
     return path
-
-
-def dump(path: Path, content: Any) -> None:
-    path.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")

@@ -162,10 +162,7 @@ def test_behaviour_models_are_the_seeds_of_the_diffusion_table() -> None:
 def test_readouts_are_rows_of_their_training() -> None:
     row = TABLES["readout"]["rows"]["PointMaze"]
     assert set(row) == {
-        "raw_trained/raw",
-        "raw_trained/cosine",
-        "raw_trained/phi_norm",
-        "cosine_trained/cosine",
+        *("raw_trained/raw", "raw_trained/cosine", "raw_trained/phi_norm", "cosine_trained/cosine"),
         "cosine_trained/raw",
     }
     assert row["raw_trained/cosine"]["tau"]["mean"] == 1.0
@@ -250,10 +247,7 @@ class TestTemperature:
     def test_settings_stand_in_order(self) -> None:
         assert self.TABLE is not None
         assert list(self.TABLE["rows"]["PointMaze"]) == [
-            "binary_nce@0.05",
-            "binary_nce@0.1",
-            "binary_nce@1.0",
-            "binary_nce@learned",
+            *("binary_nce@0.05", "binary_nce@0.1", "binary_nce@1.0", "binary_nce@learned"),
             "symmetric_info_nce@0.05",
         ]
 
