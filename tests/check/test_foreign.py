@@ -73,27 +73,28 @@ def test_a_critic_of_each_kind_is_checked_to_its_verdicts(
             assert np.ptp(table[column].to_numpy()) > 0
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of TorchScript, by PyTorch
-def test_modules_of_pytorch_are_checked_to_their_verdicts(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+TORCH = """
+import torch
 
-    class Critic(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def forward(self, s: Any, a: Any, g: Any) -> Any:
-            return (a * (g - s)).sum(-1)
+class Critic(torch.nn.Module):
+    def forward(self, s, a, g):
+        return (a * (g - s)).sum(-1)
 
-    example = tuple(torch.zeros(4, 2) for _ in range(3))
-    torch.jit.trace(Critic(), example).save(tmp_path / "traced.pt")
-    many = torch.export.Dim("many")
-    program = torch.export.export(Critic(), example, dynamic_shapes=({0: many},) * 3)
-    torch.export.save(program, tmp_path / "exported.pt2")
+model = Critic()
+
+@torch.no_grad()
+def score(states, actions, goals):
+    return model(*map(torch.from_numpy, (states, actions, goals))).numpy()
+"""
+
+
+def test_a_module_of_pytorch_is_checked_as_a_function(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
     (tmp_path / "mine.py").write_text(MINE)
-    files = {"traced": "traced.pt", "exported": "exported.pt2"}
-    scorers = {name: f"torchscript:{tmp_path}/{file}" for name, file in files.items()}
-    content = checked({**scorers, "own": f"own={tmp_path}/mine.py:make(run='a')"}, tmp_path)
-    own = content["scorers"]["own"]["parts"]
-    for name in files:
-        require_verdicts(content, name)
-        assert content["scorers"][name]["parts"] == own  # the same function, scored by PyTorch
+    (tmp_path / "net.py").write_text(TORCH)
+    both = {"net": f"net={tmp_path}/net.py:score", "own": f"own={tmp_path}/mine.py:make(run='a')"}
+    parts = {name: each["parts"] for name, each in checked(both, tmp_path)["scorers"].items()}
+    assert parts["net"] == parts["own"]  # the same function, scored by PyTorch
 
 
 WIDE = """

@@ -70,7 +70,7 @@ def test_seeds_are_those_that_the_stars_stand_for(tmp_path: Path) -> None:
         ("mine@3=ogbench:{}/*.pkl", "no file fits|stands for the seeds"),
         ("raw=ogbench:{}/x.pkl", "name of a critic that is trained here"),
         ("a b=ogbench:{}/x.pkl", "cannot name a critic"),
-        ("keras:{}/x.h5", r"or a checkpoint \(ogbench:PATH, d3rlpy:PATH, torchscript:PATH\)"),
+        ("keras:{}/x.h5", r"or a checkpoint \(ogbench:PATH, d3rlpy:PATH\)"),
     ],
 )
 def test_what_does_not_fit_is_said(text: str, message: str, tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""Models of d3rlpy without PyTorch, and modules that need it."""
+"""Models of d3rlpy, read without PyTorch."""
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import pickle
@@ -17,7 +16,6 @@ from tests.foreign.fixtures import FOREIGN
 from toptail.errors import InputError
 from toptail.lab.foreign.d3rlpy import read_d3rlpy
 from toptail.lab.foreign.pickled import read_pickle, read_torch
-from toptail.lab.foreign.torchscript import read_torchscript
 
 MODELS = FOREIGN / "d3rlpy"
 
@@ -118,15 +116,3 @@ def test_a_model_is_no_way_to_run_code(tmp_path: Path) -> None:
     path.write_bytes(b"cos\nsystem\n(S'touch unpickled'\ntR.")
     with pytest.raises(InputError, match="cannot be read as a pickle"):
         read_d3rlpy(path)
-
-
-def test_without_pytorch_a_module_is_refused_in_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(name: str) -> Any:
-        raise ModuleNotFoundError(name)
-
-    monkeypatch.setattr(importlib, "import_module", missing)
-    (tmp_path / "q.pt").write_bytes(b"x")
-    with pytest.raises(InputError, match="needs PyTorch, which is not installed: pip install"):
-        read_torchscript(tmp_path / "q.pt")

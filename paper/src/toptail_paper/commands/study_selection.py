@@ -94,7 +94,7 @@ class StudySelection(JobFlags):
     given."""
     scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION")] = ()
     """A scorer of your own: a function of states, actions and goals, or one that returns such a
-    function; or a checkpoint, ogbench:PATH, d3rlpy:PATH or torchscript:PATH; may be repeated."""
+    function; or a checkpoint, ogbench:PATH or d3rlpy:PATH; may be repeated."""
     pools: Annotated[Path | None, tyro.conf.arg(metavar="FILE.npz")] = None
     """Candidates of your own in place of the behaviour model's: 'actions' [Q, P, N, a]."""
     train: Annotated[bool, DECIDE] = False

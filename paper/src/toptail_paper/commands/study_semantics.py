@@ -74,8 +74,8 @@ class StudySemantics(JobFlags):
     """With --train: also train the temperature study of the cosine critic."""
     scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION")] = ()
     """A scorer of your own, one more row in every table: a function of states, actions and goals,
-    or one that returns such a function; or a checkpoint, ogbench:PATH, d3rlpy:PATH or
-    torchscript:PATH; may be repeated."""
+    or one that returns such a function; or a checkpoint, ogbench:PATH or
+    d3rlpy:PATH; may be repeated."""
     ideals: Annotated[bool, DECIDE] = False
     """Also score by the ideal critics, which need no training, on PointMaze: takes minutes."""
     size: Annotated[TrainingSize, SCALE] = field(default_factory=TrainingSize)

@@ -108,7 +108,7 @@ def check(
     scorers
         Name -> ``score(states, actions, goals)`` or ``score(states, actions)`` of NumPy rows, an
         object with such a method ``score``, or a text: ``path/to/file.py:function``,
-        ``ogbench:PATH``, ``d3rlpy:PATH``, ``torchscript:PATH``, or the folder of a run. Texts alone
+        ``ogbench:PATH``, ``d3rlpy:PATH``, or the folder of a run. Texts alone
         name themselves. A function with an attribute ``gradient`` (d score / d action) is climbed
         by gradient ascent among the candidates ``ascent``.
     env

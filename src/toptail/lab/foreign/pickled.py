@@ -14,8 +14,7 @@ import io
 import math
 import pickletools
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -61,10 +60,6 @@ class _Unfilled:
     """An array whose content comes with a later instruction, and its places in the memo."""
 
     keys: list[int] = field(default_factory=list)
-
-
-class _Module:
-    """An object of TorchScript; its tensors are checked when they are made."""
 
 
 def read_pickle(data: bytes, where: object, storages: Storages | None = None) -> Any:
@@ -190,8 +185,6 @@ class _Reader:
             return self._bytes(*arguments)
         if what in _MAKERS:
             return _MAKERS[what](*arguments)
-        if self._storages is not None and _is_scripted(what):
-            return _Module()
         raise RefusedPickleError(f"it asks for {what}")
 
     def _bytes(self, text: Any, encoding: Any) -> bytes:
@@ -212,7 +205,7 @@ class _Reader:
             self.stack[-1] = _array(shape, kind, raw, bool(fortran))
             self._memo.update(dict.fromkeys(what.keys, self.stack[-1]))
             what.keys.clear()
-        elif not (isinstance(what, _Module) or (isinstance(what, dict) and _is_metadata(state))):
+        elif not (isinstance(what, dict) and _is_metadata(state)):
             raise RefusedPickleError(f"a state for {_called(what)}")
 
 
@@ -286,10 +279,10 @@ def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_options: object
     sizes, steps = (
         [int(_require(int, n)) for n in _require(tuple, numbers)] for numbers in (size, stride)
     )
-    return strided(_require(np.ndarray, storage), int(_require(int, offset)), sizes, steps)
+    return _strided(_require(np.ndarray, storage), int(_require(int, offset)), sizes, steps)
 
 
-def strided(flat: Array, start: int, sizes: Sequence[int], steps: Sequence[int]) -> Array:
+def _strided(flat: Array, start: int, sizes: Sequence[int], steps: Sequence[int]) -> Array:
     """A tensor as a view of a storage, which other tensors may share."""
     if start < 0 or len(sizes) != len(steps) or min([*sizes, *steps], default=0) < 0:
         raise RefusedPickleError("a tensor that does not fit its storage")
@@ -302,18 +295,6 @@ def strided(flat: Array, start: int, sizes: Sequence[int], steps: Sequence[int])
         raise RefusedPickleError("a tensor that does not fit its storage")
     strides = [step * flat.itemsize for step in steps]
     return np.lib.stride_tricks.as_strided(flat[start:], sizes, strides, writeable=False)
-
-
-def _is_scripted(what: PickledName) -> bool:
-    """Whether it names a TorchScript object that is not a compiled C++ class."""
-    name = str(what)
-    return name.startswith("__torch__.") and not name.startswith("__torch__.torch.classes.")
-
-
-def _tagged(value: Any, tag: Any) -> Any:
-    if "torch.classes" in _require(str, tag):
-        raise RefusedPickleError(f"it asks for {tag}")
-    return value
 
 
 _ENCODE: Final = PickledName("_codecs", "encode")
@@ -341,11 +322,6 @@ _MAKERS: Final[dict[Any, Callable[..., Any]]] = {
     PickledName("collections", "OrderedDict"): _mapping,
     PickledName("torch._utils", "_rebuild_tensor_v2"): _tensor,
     PickledName("torch._utils", "_rebuild_parameter"): lambda x, *_: _require(np.ndarray, x),
-    PickledName("torch.jit._pickle", "restore_type_tag"): _tagged,
-    **{
-        PickledName("torch.jit._pickle", f"build_{kind}list"): lambda items: _require(list, items)
-        for kind in ("int", "double", "bool", "tensor")
-    },
 }
 """Known names, and the function that makes the result of their call."""
 
@@ -365,11 +341,13 @@ _STORAGES: Final = {
 
 def read_torch(content: bytes, path: Path) -> Any:
     """Tensors and plain containers that ``torch.save`` wrote, as arrays; ``path`` is their file."""
+    advice = "expected what torch.save writes since 1.6"
     with (
-        refusing(path, "holds no file of PyTorch", "expected what torch.save writes since 1.6"),
-        opened_archive(io.BytesIO(content), len(content)) as archive,
+        refusing(path, "holds no file of PyTorch", advice),
+        zipfile.ZipFile(io.BytesIO(content)) as archive,
     ):
-        return read_tensors(archive, f"{root_of(archive)}data", path)
+        require_plausible(sum(member.file_size for member in archive.infolist()), len(content))
+        return _read_tensors(archive, f"{_root_of(archive)}data", path)
 
 
 def require_plausible(size: int, packed: int) -> None:
@@ -378,15 +356,7 @@ def require_plausible(size: int, packed: int) -> None:
         raise ValueError(f"it unpacks to {size / 1e9:,.1f} GB or more from {packed / 1e6:,.1f} MB")
 
 
-@contextmanager
-def opened_archive(file: Path | io.BytesIO, packed: int) -> Iterator[zipfile.ZipFile]:
-    """An archive of PyTorch whose parts have plausible sizes."""
-    with zipfile.ZipFile(file) as archive:
-        require_plausible(sum(member.file_size for member in archive.infolist()), packed)
-        yield archive
-
-
-def root_of(archive: zipfile.ZipFile) -> str:
+def _root_of(archive: zipfile.ZipFile) -> str:
     """The folder of an archive of PyTorch in which everything lies, with a slash behind it."""
     (index,) = (name for name in dict.fromkeys(archive.namelist()) if name.endswith("data.pkl"))
     root = index.removesuffix("data.pkl")
@@ -396,7 +366,7 @@ def root_of(archive: zipfile.ZipFile) -> str:
     return root
 
 
-def read_tensors(archive: zipfile.ZipFile, index: str, path: Path) -> Any:
+def _read_tensors(archive: zipfile.ZipFile, index: str, path: Path) -> Any:
     """The content of ``INDEX.pkl`` in an archive, with its tensors' numbers from ``INDEX/``."""
     known: dict[str, bytes] = {}
 

@@ -26,7 +26,7 @@ from toptail.pools.columns import group_seeds, split_seed
 if TYPE_CHECKING:
     from toptail.lab.foreign.networks import ForeignCritic
 
-CHECKPOINTS: Final = ("ogbench", "d3rlpy", "torchscript")
+CHECKPOINTS: Final = ("ogbench", "d3rlpy")
 """Kinds of checkpoints of other libraries: ``KIND:PATH``, see `toptail.lab.scorers.user`."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
@@ -368,7 +368,6 @@ def _has_required_arguments(found: Callable[..., Any]) -> bool:
 _FILES: Final = {
     "ogbench": ("params_*.pkl",),
     "d3rlpy": ("*.d3",),
-    "torchscript": ("*.pt", "*.pt2"),
 }
 """How checkpoints of each kind are usually called."""
 _SHOWN: Final = 5
@@ -390,7 +389,7 @@ def foreign_scorers(name: str | None, text: str) -> list[Scorer]:
         _require_file(kind, path)
     critics = {path: read_checkpoint(kind, path) for path in paths}
     agent = next(iter(critics.values())).agent
-    name = name or (paths[0].stem if kind == "torchscript" else f"{kind}-{agent}")
+    name = name or f"{kind}-{agent}"
     if not several:
         return [_scorer(name, kind, path, critic) for path, critic in critics.items()]
     if "@" in name:
