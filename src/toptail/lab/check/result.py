@@ -354,7 +354,7 @@ class CheckResult(AnyResult):
             place.set_xticks([])
             place.set_yticks([])
         maps = list(axes[: len(panels)])
-        label = "gain over a random candidate, in units of the value"
+        label = "gain over a random candidate"
         figure.colorbar(dots, ax=maps, label=label, shrink=0.8)
         for empty in axes[len(panels) :]:
             if len(panels) > 1:
