@@ -170,9 +170,9 @@ class CollectData(JobFlags):
     def _collected(self) -> dict[Split, Path]:
         """Collect missing episodes; returns the path of each split."""
         from toptail.lab.tasks.collect import collect
-        from toptail.lab.tasks.simulator import available_cores
+        from toptail.stats.resample import available_threads
 
-        cores = self.workers or available_cores()
+        cores = self.workers or available_threads()
         with progress_bar() as tick:
 
             def progress(done: int, total: int) -> None:
