@@ -71,11 +71,7 @@ class GetData:
         folder = self.out or data_folders()[0]
         notes: list[str] = []
         with progress_bar() as tick:
-            paths = get(
-                *(self.name, folder, mirrors(self.mirror)),
-                progress=lambda name, done, size: tick(name, done / size if size else 0.0),
-                tell=notes.append,
-            )
+            paths = get(self.name, folder, mirrors(self.mirror), tick, notes.append)
         for path in paths.values():
             show(str(path))
         for sentence in notes:
@@ -174,11 +170,7 @@ class CollectData(JobFlags):
 
         cores = self.workers or available_threads()
         with progress_bar() as tick:
-
-            def progress(done: int, total: int) -> None:
-                tick(f"collecting, {done:,} of {total:,} episodes", done / max(total, 1))
-
-            return collect(*self._collection(), cores, progress)
+            return collect(*self._collection(), cores, tick)
 
 
 @dataclass(frozen=True)
