@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.select import Selector
-from toptail.select.base import RankSelector
+from toptail.select.base import RankSelector, Selector
 from toptail.select.catalog import Catalog
 from toptail.select.inputs import SelectorInputs
 from toptail.select.measure import measure_all

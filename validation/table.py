@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from toptail.lab.tasks.simulator import available_cores
+from toptail.stats.resample import available_threads
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def machine() -> str:
     if info.is_file():
         models = [line for line in info.read_text().splitlines() if line.startswith("model name")]
         name = models[0].partition(":")[2].strip() if models else name
-    return f"{name}, {available_cores()} cores, Python {platform.python_version()}"
+    return f"{name}, {available_threads()} cores, Python {platform.python_version()}"
 
 
 def print_rows(title: str, rows: Iterable[Row]) -> None:

@@ -153,7 +153,7 @@ def _run(args: Sequence[str], program: Program) -> int:
     if not args or args[0] in ("-h", "--help"):
         _print(program_page(program))
         return Exit.FINE if args else Exit.INPUT
-    name, entry, words = _found(program, args)
+    name, entry, words = _find_command(program, args)
     if not entry.where or {"-h", "--help"} & set(words):
         from toptail.commands.help import command_page
 
@@ -173,7 +173,7 @@ def _run(args: Sequence[str], program: Program) -> int:
         ) from error
 
 
-def _found(program: Program, args: Sequence[str]) -> tuple[str, Command, Sequence[str]]:
+def _find_command(program: Program, args: Sequence[str]) -> tuple[str, Command, Sequence[str]]:
     """The command that the words begin with, its full name, and the words behind it."""
     name, entry = program.name, Command("", parts=program.commands)
     words = list(args)
@@ -192,7 +192,7 @@ def parsed(args: Sequence[str], program: Program) -> Any:
     """Parse the words into a command; tyro's message about wrong words is printed, escaped."""
     from toptail.commands.flags import parse
 
-    name, entry, words = _found(program, args)
+    name, entry, words = _find_command(program, args)
     said = StringIO()
     try:
         with redirect_stderr(said):
@@ -238,7 +238,7 @@ def _say(sentence: str, code: Exit) -> Exit:
     return code
 
 
-def _ended(program: Program) -> int:
+def _exit_code(program: Program) -> int:
     """The exit code of the command, or the one that tyro asks for where words do not fit."""
     try:
         return main(program=program)
@@ -250,7 +250,7 @@ def run(program: Program = TOPTAIL) -> None:
     """Entry point of the console script: leaves with the exit code, whatever happens."""
     open_output()
     try:
-        code = _ended(program)
+        code = _exit_code(program)
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = _say("interrupted", Exit.INTERRUPTED)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.select import slow
-from toptail.select import (
+from toptail.select.base import ScoreRule, Selector
+from toptail.select.selectors import (
     Best,
     BestInMajority,
     Chi2,
@@ -20,8 +21,6 @@ from toptail.select import (
     RankEnsemble,
     RankPick,
     ReciprocalRanks,
-    ScoreRule,
-    Selector,
     Soft,
     Threshold,
     TopBy,

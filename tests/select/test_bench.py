@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toptail.select import Best, Filtered, RandomPick, ScoreRule
+from toptail.select.base import ScoreRule
 from toptail.select.choose import compare
 from toptail.select.inputs import ChoiceSettings, choice_data
+from toptail.select.selectors import Best, Filtered, RandomPick
 from validation import choose_honesty
 from validation.choose import _against_drawn_pools
 from validation.choose_honesty import (

@@ -16,7 +16,8 @@ from tests.flat import choose
 from toptail import InputError, ScoredPools, Selector, builtin_pools
 from toptail.cli import main
 from toptail.results import ChoiceResult
-from toptail.select import Best, FunctionSelector, Majority, ScoreRule, Threshold, TopBy
+from toptail.select.base import ScoreRule
+from toptail.select.selectors import Best, FunctionSelector, Majority, Threshold, TopBy
 
 FAST: dict[str, Any] = {"resamples": 100, "repeats": 3}
 STORED = Path(__file__).parents[2] / "validation" / "results" / "choose"

@@ -13,7 +13,8 @@ import pytest
 from tests.flat import choose
 from tests.select.cases import KINDS
 from toptail import InputError, ScoredPools, Selector
-from toptail.select import Pool, RandomPick
+from toptail.select.base import Pool
+from toptail.select.selectors import RandomPick
 
 M, N, K = 5, 6, 4
 

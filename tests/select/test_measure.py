@@ -7,9 +7,11 @@ import pytest
 
 from tests.select.cases import KINDS
 from toptail.pools import ScoredPools
-from toptail.select import Best, RandomPick, ScoreRule, Selector, Soft, measure
+from toptail.select import measure
+from toptail.select.base import ScoreRule, Selector
 from toptail.select.inputs import SelectorInputs
 from toptail.select.measure import SelectorValues, measure_all
+from toptail.select.selectors import Best, RandomPick, Soft
 
 KS = (1, 2, 3, 6)
 

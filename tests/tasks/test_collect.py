@@ -50,11 +50,11 @@ def test_the_file_does_not_depend_on_the_number_of_workers(tmp_path: Path) -> No
     hashes = set()
     for workers in (1, 2):
         out = tmp_path / str(workers) / f"{POINT}.npz"
-        seen: list[tuple[int, int]] = []
+        seen: list[tuple[str, float]] = []
         config = Collection(POINT, episodes=4, val_episodes=1, rows=21)
         paths = collect(config, out, workers, lambda *at, seen=seen: seen.append(at))
-        assert seen[0] == (0, 5)
-        assert seen[-1] == (5, 5)
+        assert seen[0] == ("collecting, 0 of 5 episodes", 0.0)
+        assert seen[-1] == ("collecting, 5 of 5 episodes", 1.0)
         assert paths == {"train": out, "val": out.with_name(f"{POINT}-val.npz")}
         hashes.add(tuple(path.read_bytes() for path in paths.values()))
         assert sorted(path.name for path in out.parent.iterdir()) == [
@@ -71,20 +71,20 @@ def test_an_interrupted_collection_goes_on_and_gives_the_same_file(tmp_path: Pat
     whole = collect(config, tmp_path / "whole" / f"{POINT}.npz")
     out = tmp_path / f"{POINT}.npz"
 
-    def stop(done: int, _total: int) -> None:
-        if done >= 3:
+    def stop(_stage: str, share: float) -> None:
+        if share >= 0.3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        collect(config, out, progress=stop)
+        collect(config, out, tick=stop)
     assert not out.exists()
     done_before = {path.name for path in (tmp_path / f"{POINT}.npz.parts").glob("*.npz")}
     assert done_before == {f"train-{episode:06d}.npz" for episode in range(3)}
     (tmp_path / f"{POINT}.npz.parts" / "train-000001.npz").unlink()
 
-    seen: list[int] = []
-    paths = collect(config, out, progress=lambda done, _: seen.append(done))
-    assert seen[0] == 2, "finished episodes are not collected again"
+    seen: list[float] = []
+    paths = collect(config, out, tick=lambda _, share: seen.append(share))
+    assert seen[0] == 0.2, "finished episodes are not collected again"
     for split, path in paths.items():
         assert path.read_bytes() == whole[split].read_bytes()
 
@@ -115,8 +115,8 @@ def test_a_killed_collection_leaves_no_process_behind_and_goes_on(tmp_path: Path
     assert len(children) >= 2
     wait_for(lambda: not any(child.exists() for child in children))
     assert not out.exists()
-    seen: list[int] = []
-    collect(config, out, progress=lambda done, _: seen.append(done))
+    seen: list[float] = []
+    collect(config, out, tick=lambda _, share: seen.append(share))
     assert seen[0] > 0
     assert len(load(out).train.ends) == 60
 
@@ -205,12 +205,12 @@ def test_another_seed_gives_other_data(tmp_path: Path) -> None:
 def test_parts_of_another_collection_are_not_mixed_in(tmp_path: Path) -> None:
     out = tmp_path / f"{POINT}.npz"
 
-    def stop(done: int, _total: int) -> None:
-        if done:
+    def stop(_stage: str, share: float) -> None:
+        if share:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        collect(Collection(POINT, episodes=6, rows=11), out, progress=stop)
+        collect(Collection(POINT, episodes=6, rows=11), out, tick=stop)
     with pytest.raises(InputError, match="seed is 0 there and 1 here"):
         collect(Collection(POINT, episodes=6, rows=11, seed=1), out)
 

@@ -124,7 +124,7 @@ def test_both_files_arrive_whole_with_their_records(tmp_path: Path) -> None:
         get(POINT, tmp_path, [mirror.address], tell=told.append)  # its record is there
     (sentence,) = told
     assert "No checksum is known" in sentence
-    assert seen[0] == (FILE, len(WHOLE), len(WHOLE))
+    assert seen[0] == (FILE, 1.0)
     record = read_record(tmp_path / FILE)
     assert record is not None
     assert record["content_sha256"] == load(tmp_path / FILE).train.sha256

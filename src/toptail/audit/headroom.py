@@ -296,7 +296,7 @@ class EstimatedHeadroom(PooledHeadroom):
     weight: Floats
     """`HeadroomEstimate.weight`."""
     wider: float
-    """By which factor other queries may exceed those judged whole: see :func:`_wider`."""
+    """By which factor other queries may exceed those judged whole: see :func:`_error_ratio`."""
 
     def add_to(self, sample: Sample) -> None:
         sample.add_missed("oracle", self.missed, self.weight)
@@ -313,7 +313,7 @@ class EstimatedHeadroom(PooledHeadroom):
         more = self.missed[full] / weight
         predicted = whole.headroom - more
         missed = weight * (more + (self.wider - 1.0) * whole.headroom)
-        top = _top(whole)
+        top = _cluster_headroom(whole)
         found = unseen_cluster([cluster_sums(x, whole.cluster) for x in (missed, weight)], top)
         return found.least, found.most, unseen_cluster([whole.sums(predicted)] * 2, top).least
 
@@ -404,20 +404,20 @@ def headroom_of(
     found = HeadroomEstimate.of(pools, judged, grid)
     full = np.flatnonzero(found.weight > 0)
     whole = WholePools.of(found.limits, found.headroom, cluster, full, tiny)
-    wider = _wider(pools, judged.error, full)
+    wider = _error_ratio(pools, judged.error, full)
     unseen, at = _unseen(whole, grid, pools.sizes, value_range, wider)
     oracle = random + found.expected
     return EstimatedHeadroom(grid, oracle, whole, unseen, at, found.missed, found.weight, wider)
 
 
-def _wider(pools: ScoredPools, error: Floats, full: Ints) -> float:
+def _error_ratio(pools: ScoredPools, error: Floats, full: Ints) -> float:
     """Largest prediction error of all queries over that of the queries judged whole, at least 1."""
     furthest = np.fmax.reduceat(error, pools.offsets[:-1])
     most = furthest[full].max()
     return max(1.0, float(np.nanmax(furthest) / most)) if most > 0 else 1.0
 
 
-def _top(whole: WholePools) -> Floats:
+def _cluster_headroom(whole: WholePools) -> Floats:
     """Headroom of each cluster ``[clusters, n_k]``, not negative."""
     return np.maximum(whole.sums(whole.headroom), 0.0)
 
@@ -431,9 +431,9 @@ def _unseen(
 ) -> tuple[Unseen, Unseen]:
     """The unseen cluster for changes of the grid, and for changes from 1 to each shown K.
 
-    It is made of the pools judged whole, ``wider`` times as large (see :func:`_wider`).
+    It is made of the pools judged whole, ``wider`` times as large (see :func:`_error_ratio`).
     """
-    top = _top(whole)
+    top = _cluster_headroom(whole)
     if value_range is not None:
         counts = whole.sums(np.ones((len(whole.headroom), 1)))
         unseen = _unseen_in_range(sizes, grid, float(np.ptp(value_range)), counts, top[:, -1:])

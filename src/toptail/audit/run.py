@@ -320,11 +320,11 @@ def shared_length(pools: ScoredPools, judged: Judgement, level: float) -> list[s
     value, some = judged.value[np.repeat(keep, pools.sizes)], pools.select(keep)
     warnings = []
     for name, length in some.lengths.items():
-        of_value = _followed(some, length, [value], level)
+        of_value = _length_tau(some, length, [value], level)
         found = {
             scorer: tau
             for scorer, members in some.scorers.items()
-            if (tau := _followed(some, length, [some.scores[c] for c in members.values()], level))
+            if (tau := _length_tau(some, length, [some.scores[c] for c in members.values()], level))
             * of_value
             > 0
         }
@@ -338,7 +338,7 @@ def shared_length(pools: ScoredPools, judged: Judgement, level: float) -> list[s
     return warnings
 
 
-def _followed(pools: ScoredPools, length: Floats, columns: list[Floats], level: float) -> float:
+def _length_tau(pools: ScoredPools, length: Floats, columns: list[Floats], level: float) -> float:
     """Mean tau_b between length and the columns within queries; 0 unless clearly not small."""
     tau = np.zeros(pools.queries)
     for block in pools.blocks(BLOCK):

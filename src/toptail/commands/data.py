@@ -71,11 +71,7 @@ class GetData:
         folder = self.out or data_folders()[0]
         notes: list[str] = []
         with progress_bar() as tick:
-            paths = get(
-                *(self.name, folder, mirrors(self.mirror)),
-                progress=lambda name, done, size: tick(name, done / size if size else 0.0),
-                tell=notes.append,
-            )
+            paths = get(self.name, folder, mirrors(self.mirror), tick, notes.append)
         for path in paths.values():
             show(str(path))
         for sentence in notes:
@@ -170,15 +166,11 @@ class CollectData(JobFlags):
     def _collected(self) -> dict[Split, Path]:
         """Collect missing episodes; returns the path of each split."""
         from toptail.lab.tasks.collect import collect
-        from toptail.lab.tasks.simulator import available_cores
+        from toptail.stats.resample import available_threads
 
-        cores = self.workers or available_cores()
+        cores = self.workers or available_threads()
         with progress_bar() as tick:
-
-            def progress(done: int, total: int) -> None:
-                tick(f"collecting, {done:,} of {total:,} episodes", done / max(total, 1))
-
-            return collect(*self._collection(), cores, progress)
+            return collect(*self._collection(), cores, tick)
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ _CODE: Final = "toptail code"
 
 
 class Scratch:
-    """A temporary folder that is removed with its last reference; it is not pickled along."""
+    """A temporary folder that is removed with its last reference; pickled, it is None."""
 
     def __init__(self) -> None:
         stack = ExitStack()

@@ -121,7 +121,7 @@ def _pick_groups(audit: Audit) -> Iterable[Row]:
 
 
 def _of_choice(choice: Mapping[str, Any], name: str) -> Iterable[Row]:
-    """Rows as they are stored; parameters differ from row to row and are texts in JSON."""
+    """Rows as they are stored; parameters, which differ from row to row, are JSON texts."""
     for row in choice[name]:
         texts = {"parameters": json.dumps(row["parameters"])} if "parameters" in row else {}
         yield row | texts
@@ -160,6 +160,6 @@ def _interval(name: str, summary: Mapping[str, Any]) -> Row:
 def _over_k(
     head: Row, k: Iterable[int], lists: Mapping[str, Any], names: Iterable[str]
 ) -> Iterable[Row]:
-    """One row for each K, with its entries of the lists called so."""
+    """One row for each K, with its entry of each of the named lists."""
     for at, count in enumerate(k):
         yield head | {"k": count} | {name: lists[name][at] for name in names}

@@ -254,7 +254,7 @@ def choice_lines(choice: Choice) -> list[str]:
 
 
 def _columns(rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Names, whole, with their numbers below each other."""
+    """Lines of two columns: names, padded to one width, and numbers."""
     width = max(len(name) for name, _ in rows) + 2
     return [f"{name:<{width}}{text}" for name, text in rows]
 

@@ -170,7 +170,7 @@ _SYMBOLS: Final = {
 
 
 def as_latex(text: object) -> str:
-    """Make text mean itself in LaTeX, on one line."""
+    """Text on one line with LaTeX's special characters escaped."""
     latex = "".join(map(_character, one_line(text))) if text != "" else ""
     # Two hyphens would join to a dash; hyphens occur in names of files and columns.
     return re.sub(r"-(?=-)", "-{}", latex)
@@ -228,7 +228,7 @@ def _for_paper(table: Table) -> Table:
 
 
 def tabular(table: Table, of: str = "audit") -> str:
-    """A booktabs table, whose label begins with ``of``; one with many rows breaks over pages."""
+    """A booktabs table; ``of`` begins its label. A table with many rows breaks over pages."""
     title = rf"\caption{{\textbf{{{as_latex(table.title)}.}} {as_latex(table.caption)}}}"
     title += rf"\label{{tab:{of}-{table.name}}}"
     letters = {"name": "l", "word": "l", "number": "r", "prose": r"p{0.24\linewidth}"}

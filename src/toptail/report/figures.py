@@ -64,7 +64,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def gain_figure(audit: Audit) -> Figure:
-    """Paired gain over a random pick by K, over the headroom, with what verdicts ask of it."""
+    """Gain over a random pick by K, as a share of the headroom, with the verdict's thresholds."""
     with mpl.rc_context(_SETTINGS):
         k, names = np.log2(audit["k"]), ranked(audit)
         figure, axes = _figure(7.0, _height(4.2, len(names)))

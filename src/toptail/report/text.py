@@ -190,7 +190,8 @@ def question(audit: Audit) -> str:
 def data_sentences(audit: Audit) -> list[str]:
     """Sentences about the data: queries, candidates, judge, K, clusters, replicates."""
     if audit["kind"] == "picks":
-        return [_picks_data(audit)]
+        selectors, on = plural(len(audit["selectors"]), "selector"), queries_words(audit)
+        return [f"{selectors} compared on {on}, by the values of what each one picked."]
     pool = audit["pool_size"]
     sizes = f"{pool['min']} to {pool['max']} in a pool, median {number(pool['median'], 0)}"
     end = ", the size of the smallest pool" if audit["k"][-1] == pool["min"] else ""
@@ -215,11 +216,6 @@ def data_sentences(audit: Audit) -> list[str]:
             "on the other."
         )
     return sentences
-
-
-def _picks_data(audit: Audit) -> str:
-    selectors = plural(len(audit["selectors"]), "selector")
-    return f"{selectors} compared on {queries_words(audit)}, by the values of what each one picked."
 
 
 def ends_sentence(audit: Audit) -> str:

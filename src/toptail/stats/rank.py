@@ -284,7 +284,7 @@ def edge_ranks(n: int, bins: int = 10) -> Ints:
 
 
 def categories(scores: Floats, edges: Floats) -> Ints:
-    """2i for scores strictly between the sorted edges i-1 and i, 2i+1 for those at edge i."""
+    """Number of each score's category: 2i between the sorted edges i-1 and i, 2i+1 at edge i."""
     category = np.searchsorted(edges, scores, "left") + np.searchsorted(edges, scores, "right")
     return category.astype(np.int64)
 

@@ -119,7 +119,7 @@ def merged(sums: Floats, rng: np.random.Generator, groups: int) -> Floats:
 
 def available_threads() -> int:
     """How many cores this process may use."""
-    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def percentile_interval(draws: Floats, level: float = 0.95) -> tuple[Floats, Floats]:

@@ -79,7 +79,7 @@ def _along(matrix: Floats, vector: Floats) -> Floats:
 
 
 def query_centres(missed: Floats, own: Flags, query: Ints, fold: Ints) -> Floats:
-    """What the other candidates of a query say of how far its predictions are off ``[rows]``.
+    """Mean prediction error of a query, estimated from its other judged candidates ``[rows]``.
 
     The mean of ``missed`` over the other rows of the query that were chosen by draws of their
     ``own``, shrunk towards 0 as rows and queries of other folds vary. It does not look at a

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.tasks.simulator import available_cores
 from toptail.lab.walkers.walker import Walker
 from toptail.progress import Tick, no_tick
+from toptail.stats.resample import available_threads
 from toptail_paper.walkers.bodies import NOISE, Body, Ids, body_named
 
 
@@ -202,7 +202,7 @@ def evaluate(
     1,000 steps, share of episodes without a fall, share that stands at step 200, success.
     """
     kind = body_named(actors[0].body)
-    body = kind(len(actors) * episodes, threads or available_cores())
+    body = kind(len(actors) * episodes, threads or available_threads())
     for i in range(len(actors)):
         # A generator each, so that actor i meets the starts that it would meet alone.
         body.start(np.arange(i * episodes, (i + 1) * episodes), np.random.default_rng(seed))

@@ -30,10 +30,10 @@ import optax
 from toptail.errors import InputError
 from toptail.io.files import atomic
 from toptail.io.json_files import write_json
-from toptail.lab.tasks.simulator import available_cores
 from toptail.lab.training.runs import machine, now
 from toptail.lab.walkers.walker import Walker
 from toptail.provenance import commit
+from toptail.stats.resample import available_threads
 from toptail_paper.walkers.bodies import body_named
 from toptail_paper.walkers.evaluate import RunningEpisodes, Tally, evaluate
 
@@ -304,7 +304,7 @@ def train_published(
     if body not in RECIPES:
         raise InputError(f"'{body}' has no published recipe here; {', '.join(RECIPES)} have one.")
     recipe = recipe or RECIPES[body]
-    cores = threads or available_cores()
+    cores = threads or available_threads()
     out.mkdir(parents=True, exist_ok=True)
     learner, kept = PublishedSAC(body, recipe), out / "state.npz"
     state, replay, done, seconds = learner.init(seed), learner.empty(), 0, 0.0

@@ -21,12 +21,13 @@ import numpy as np
 from toptail.errors import InputError, check_whole, option
 from toptail.io.files import atomic, check_folder
 from toptail.io.json_files import read_object, write_json
-from toptail.lab.tasks.simulator import available_cores, load_module
+from toptail.lab.tasks.simulator import load_module
 from toptail.lab.training.config import on_gpu
 from toptail.lab.training.runs import machine, now
 from toptail.lab.walkers.walker import Walker
 from toptail.progress import Tick, no_tick
 from toptail.provenance import commit
+from toptail.stats.resample import available_threads
 from toptail_paper.walkers.bodies import Body, body_named
 from toptail_paper.walkers.checkpoint import (
     Candidate,
@@ -294,7 +295,7 @@ def train_expert(
             check_whole(name, value, least)
     check_folder(out)
     load_module("mujoco.batch")  # a missing simulator is said before anything is written
-    settings = settings or fitting(body, on_gpu(), available_cores())
+    settings = settings or fitting(body, on_gpu(), available_threads())
     settings = replace(
         settings,
         environments=settings.environments if envs is None else envs,

@@ -399,7 +399,7 @@ def recorded(episodes: Episodes, most: int, resamples: int, seed: int) -> Record
     """The value of at most ``most`` of the data's own episodes."""
     rng, horizon = np.random.default_rng(seed), episodes.rules.horizon
     if episodes.environment.goals:
-        worth, cluster = _came_to_goals(episodes)
+        worth, cluster = _reached_goals(episodes)
         says = (
             f"Success of the data's own episodes is how many came to the goal within {horizon} "
             "steps: goals are states that the same episode came to later."
@@ -416,7 +416,7 @@ def recorded(episodes: Episodes, most: int, resamples: int, seed: int) -> Record
     return Recorded(float(worth.mean()), float(low), float(high), len(worth), says)
 
 
-def _came_to_goals(episodes: Episodes) -> tuple[Floats, IntArray]:
+def _reached_goals(episodes: Episodes) -> tuple[Floats, IntArray]:
     """Whether each recorded episode reached its goal within the horizon, and its trajectory."""
     queries, horizon = episodes.queries, episodes.rules.horizon
     came = queries.distance <= horizon

@@ -21,7 +21,7 @@ from toptail.io.json_files import read_object, write_json
 from toptail.lab.check.candidates import GROUPS, Source
 from toptail.lab.check.closed_loop import BASELINE
 from toptail.lab.check.inputs import ASCENT, NEAREST, UNIFORM, CheckConfig
-from toptail.lab.check.verdicts import QUESTIONS, asked, questions
+from toptail.lab.check.verdicts import QUESTIONS, question, questions
 from toptail.lab.tasks.maze import UNIT, Maze
 from toptail.lab.tasks.names import is_ogbench, parse_name
 from toptail.lab.tasks.queries import FrozenQueries
@@ -178,9 +178,9 @@ class CheckResult(AnyResult):
             values = [each[0] for each in self._values(source, name, kind).values()]
             steps = list(np.linspace(0, 1, len(values)))
             curve = small_curve(steps, values, random=values[:1] * len(values)) if values else ""
-            words = (escape(one_line(x)) for x in (name, asked(part, kind), entry["reason"]))
-            critic, question, reason = words
-            rows.append([critic, question, pill(entry["status"]), curve, reason])
+            texts = name, question(part, kind), entry["reason"]
+            critic, asked, reason = (escape(one_line(text)) for text in texts)
+            rows.append([critic, asked, pill(entry["status"]), curve, reason])
         caption = f"{self.content['task']}, judge: {self.content['judge']['name']}"
         head = ["Critic", "Question", "Verdict", "By K", "Why"]
         return notebook_table([caption, NOT_MEANT], head, rows)
@@ -412,7 +412,7 @@ class CheckResult(AnyResult):
 
 def _verdict(entry: Mapping[str, Any]) -> CheckVerdict:
     answers = {
-        asked(part, kind): (part[kind]["status"], part[kind]["reason"])
+        question(part, kind): (part[kind]["status"], part[kind]["reason"])
         if part[kind]
         else ("inconclusive", "not done")
         for part in entry["parts"]
@@ -644,7 +644,7 @@ def _verdict_rows(content: Check) -> list[tuple[Cell, ...]]:
     for name, part in _parts(content):
         for kind in questions(part):
             entry = part[kind] or not_done
-            cells = (Cell(one_line(name)), Cell(asked(part, kind)))
+            cells = (Cell(one_line(name)), Cell(question(part, kind)))
             rows.append((*cells, status_cell(entry["status"]), Cell(one_line(entry["reason"]))))
     return rows
 
@@ -662,7 +662,7 @@ def _groups_table(content: Check) -> Iterable[Table]:
     rows = tuple(
         (
             Cell(one_line(name)),
-            Cell(asked(part, kind)),
+            Cell(question(part, kind)),
             *(_group_cell(part[kind]["groups"][g]) for g in groups),
         )
         for name, part, kind in answers

@@ -241,12 +241,12 @@ class _Check:
         if self.judge.name == NO_JUDGE:
             why = "nobody judges the candidates"
             why += f", as {self.environment.missing}" if self.environment.missing else ""
-            self._left("one step", why, self.judge.needs)
+            self._note_not_done("one step", why, self.judge.needs)
         if self.environment.make is None:
             needed = "an environment: --env FILE.py:make or gymnasium:ID"
-            self._left("closed loop", self.environment.missing, needed)
+            self._note_not_done("closed loop", self.environment.missing, needed)
 
-    def _left(self, what: str, why: str, needed: str) -> None:
+    def _note_not_done(self, what: str, why: str, needed: str) -> None:
         self.not_done.append({"what": what, "why": why, "needed": needed})
 
     def result(self) -> CheckResult:
@@ -294,13 +294,13 @@ class _Check:
 
     def _judged(self, job: CheckJob) -> JudgedValues:
         source = self.sources[job.source]
-        shown = self._shown(source, *self._scored(source))
+        shown = self._candidates_to_judge(source, *self._scored(source))
         assert self.judge.value is not None
         say = partial(self._tick, source, f"judge: {self.judge.name}")
         return self.judge.value(self.queries, shown, say)
 
     def _episode_values(self, job: CheckJob) -> Floats:
-        episodes = self._episodes(self._of_draws(job.source))
+        episodes = self._episodes(self._source_of_draws(job.source))
         assert episodes is not None
         scores = {scorer.column: scorer.score for scorer in self.scorers}
         return episodes.worth(scores.get(job.column or ""), job.search)
@@ -320,7 +320,7 @@ class _Check:
         """Searches that are followed at every step."""
         return (*self.config.follow_k, *((None,) if source.ascends else ()))
 
-    def _of_draws(self, name: str) -> Source:
+    def _source_of_draws(self, name: str) -> Source:
         return self.sources[name] if name in self.sources else self.sources[ASCENT]
 
     # One step
@@ -336,7 +336,7 @@ class _Check:
             return SourceResult(source, pools, None, None, self._follow(source), ())
         judged: JudgedValues = self.job_result(CheckJob(source.name))
         for doubt in judged.doubts:
-            self._left(f"one step ({source.name})", doubt, "another judge")
+            self._note_not_done(f"one step ({source.name})", doubt, "another judge")
         if self._picked_k(source):
             picked = self._audit_picks(source, judged.values)
             followed = self._follow(source)
@@ -385,7 +385,7 @@ class _Check:
         searches += (None,) if source.ascends else ()
         return [("", 1), *((s.column, k) for s in self.scorers for k in searches)]
 
-    def _shown(
+    def _candidates_to_judge(
         self, source: Source, candidates: FloatArray, scores: Mapping[str, FloatArray]
     ) -> FloatArray:
         """What the judge gets: all candidates, or the picks alone."""
@@ -470,7 +470,7 @@ class _Check:
         if not jobs:
             needed = f"--pools {NEAREST} or {UNIFORM}, which are there at every state"
             why = "a file has candidates at the queries alone"
-            self._left(f"closed loop ({source.name})", why, needed)
+            self._note_not_done(f"closed loop ({source.name})", why, needed)
             return {}
         worth = {}
         for i, job in enumerate(jobs):
@@ -508,7 +508,7 @@ class _Check:
             return recorded(episodes, most, config.resamples, config.seed)
         except InputError as error:
             needed = "recorded rows that the environment can be put into"
-            self._left("the return of the data's own episodes", str(error), needed)
+            self._note_not_done("the return of the data's own episodes", str(error), needed)
             return None
 
     def _tick(self, source: Source, stage: str, share: float) -> None:

@@ -156,7 +156,7 @@ def _decided_picks(part: Mapping[str, Any], rule: _Rule) -> Entry:
     }
     few = part["clusters"] < LEAST_CLUSTERS
     if few:
-        status, reason = "inconclusive", _few(part["clusters"], rule)
+        status, reason = "inconclusive", _too_few(part["clusters"], rule)
     else:
         pairs = [_upwards(row) for row in part["comparisons"]]
         status, row = _decided(pairs, worth, rule)
@@ -209,7 +209,7 @@ def _k(selector: str) -> float:
     return inf if selector == ASCENT else int(selector.rpartition(" ")[2])
 
 
-def _few(clusters: int, rule: _Rule) -> str:
+def _too_few(clusters: int, rule: _Rule) -> str:
     return (
         f"{clusters} trajectories are too few: at least {LEAST_CLUSTERS} are needed; raise "
         f"{rule.flag}, or bring validation data with more trajectories"
@@ -266,7 +266,7 @@ def _unsafe_groups(entry: Entry) -> list[str]:
     return [name for name, part in entry["groups"].items() if part["status"] == "unsafe"]
 
 
-def asked(part: Mapping[str, Any], kind: str) -> str:
+def question(part: Mapping[str, Any], kind: str) -> str:
     """The question of a status: one step or every step, how many candidates, and which."""
     if part["pools"] == ASCENT:
         return f"{QUESTIONS[kind]}, {ASCENT}"
@@ -276,7 +276,7 @@ def asked(part: Mapping[str, Any], kind: str) -> str:
 
 def headline(scorer: str, parts: Iterable[Mapping[str, Any]]) -> str:
     """One line about a scorer: each question with its status."""
-    words = (f"{asked(p, kind)}: {_status(p, kind)}" for p in parts for kind in questions(p))
+    words = (f"{question(p, kind)}: {_status(p, kind)}" for p in parts for kind in questions(p))
     return f"{scorer}: {'; '.join(words)}."
 
 
@@ -297,7 +297,7 @@ def warnings(scorer: str, parts: Sequence[Mapping[str, Any]]) -> list[str]:
 def _about_groups(parts: Iterable[Mapping[str, Any]]) -> list[str]:
     """Groups that are unsafe while all queries together are not."""
     return [
-        f"{asked(part, kind)}, “{entry['status']}” is about all queries together: unsafe at "
+        f"{question(part, kind)}, “{entry['status']}” is about all queries together: unsafe at "
         f"{join(_unsafe_groups(entry))} goals"
         for part in parts
         for kind in questions(part)
@@ -308,8 +308,8 @@ def _about_groups(parts: Iterable[Mapping[str, Any]]) -> list[str]:
 def _about_one_step(parts: Iterable[Mapping[str, Any]]) -> list[str]:
     """Where "safe" is about one step and the closed loop says otherwise."""
     return [
-        f"{asked(part, 'one_step')}, “{one['status']}” is about one step: "
-        f"{asked(part, 'closed_loop')}, it is {many['status']} ({many['reason']})"
+        f"{question(part, 'one_step')}, “{one['status']}” is about one step: "
+        f"{question(part, 'closed_loop')}, it is {many['status']} ({many['reason']})"
         for part in parts
         if (one := part["one_step"])
         and (many := part.get("closed_loop"))
@@ -332,7 +332,7 @@ def _below_the_data(parts: Iterable[Mapping[str, Any]]) -> list[str]:
         data, worth = entry["data"], entry["worth"][last]["mean"]
         if worth < data["low"]:
             found.append(
-                f"{asked(part, 'closed_loop')}, “safe” means better than {entry['first']}: the "
+                f"{question(part, 'closed_loop')}, “safe” means better than {entry['first']}: the "
                 f"return is {number(worth)}, and that of the data's own episodes "
                 f"{_interval(data, 'mean')}"
             )
@@ -350,7 +350,7 @@ def failures(content: Mapping[str, Any], fail_on: set[str]) -> list[str]:
     for scorer, entry in content["scorers"].items():
         for part in entry["parts"]:
             for kind in questions(part):
-                found += _failures(f"{scorer}, {asked(part, kind)}", part[kind], fail_on)
+                found += _failures(f"{scorer}, {question(part, kind)}", part[kind], fail_on)
     return found
 
 

@@ -180,7 +180,7 @@ class _Reader:
     def _build(self, what: Any, arguments: tuple[Any, ...]) -> Any:
         """What the call in the pickle would return, built here without calling it."""
         if not isinstance(what, PickledName):
-            raise RefusedPickleError(f"it asks for {_called(what)}")
+            raise RefusedPickleError(f"it asks for {_type_name(what)}")
         if what == _ENCODE:
             return self._bytes(*arguments)
         if what in _MAKERS:
@@ -206,16 +206,16 @@ class _Reader:
             self._memo.update(dict.fromkeys(what.keys, self.stack[-1]))
             what.keys.clear()
         elif not (isinstance(what, dict) and _is_metadata(state)):
-            raise RefusedPickleError(f"a state for {_called(what)}")
+            raise RefusedPickleError(f"a state for {_type_name(what)}")
 
 
 def _require(kind: type, value: Any) -> Any:
     if not isinstance(value, kind):
-        raise RefusedPickleError(f"{_called(value)} where a {kind.__name__} is expected")
+        raise RefusedPickleError(f"{_type_name(value)} where a {kind.__name__} is expected")
     return value
 
 
-def _called(value: object) -> str:
+def _type_name(value: object) -> str:
     return str(value) if isinstance(value, PickledName) else type(value).__name__
 
 
@@ -264,7 +264,7 @@ def _array(shape: Any, kind: Any, raw: Any, fortran: bool) -> Array:
 def _jax_array(fun: Any, _args: Any, state: Any, _about: Any = None) -> Array:
     """An array of JAX, which is pickled as the parts of a NumPy array."""
     if fun not in _UNFILLED:
-        raise RefusedPickleError(f"it asks for {_called(fun)}")
+        raise RefusedPickleError(f"it asks for {_type_name(fun)}")
     _, shape, kind, fortran, raw = _require(tuple, state)
     return _array(shape, kind, raw, bool(fortran))
 

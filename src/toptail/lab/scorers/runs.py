@@ -196,12 +196,9 @@ def critics_in(home: Path) -> list[str]:
     ``cosine[temperature=0.1]`` is such a variant.
     """
     folders = [path.name for path in entries(home) if path.is_dir()] if home.is_dir() else []
-    labels = [name for name in folders if without_settings(name) in CRITICS and "[" in name]
-    return [x for critic in CRITICS for x in (critic, *_variants(critic, labels))]
-
-
-def _variants(critic: str, labels: Iterable[str]) -> list[str]:
-    return sorted(label for label in labels if without_settings(label) == critic)
+    labels = sorted(name for name in folders if "[" in name)
+    found = {critic: [x for x in labels if without_settings(x) == critic] for critic in CRITICS}
+    return [x for critic, variants in found.items() for x in (critic, *variants)]
 
 
 def _labelled(scorer: str, critic: str, folder: str) -> str:

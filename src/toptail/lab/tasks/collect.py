@@ -30,10 +30,8 @@ from toptail.lab.tasks.files import read_record, record_path, save_file, split_p
 from toptail.lab.tasks.names import Recipe, Split, TaskName, parse_name, published_recipe
 from toptail.lab.tasks.simulator import load_module
 from toptail.lab.tasks.trajectories import Trajectories
+from toptail.progress import Tick, no_tick
 from toptail.provenance import commit, installed
-
-Progress = Callable[[int, int], None]
-"""Called with the number of finished episodes, and of all episodes."""
 
 _SPLITS: tuple[Split, ...] = ("train", "val")
 _MAZE_GROUP = 25
@@ -105,7 +103,7 @@ def make_collector(collection: Collection) -> Collector:
 
 
 def collect(
-    collection: Collection, out: Path, workers: int = 1, progress: Progress | None = None
+    collection: Collection, out: Path, workers: int = 1, tick: Tick = no_tick
 ) -> dict[Split, Path]:
     """Collect a data set and write ``out`` and its validation file.
 
@@ -136,13 +134,16 @@ def collect(
     missing = {group: group.missing(parts) for group in _groups(collection, counts)}
     groups = [group for group, number in missing.items() if number]
     done = total - sum(missing.values())
-    report = progress if progress is not None else lambda _done, _total: None
-    report(done, total)
+
+    def report() -> None:
+        tick(f"collecting, {done:,} of {total:,} episodes", done / total)
+
+    report()
     work = partial(_collect_group, collection, parts)
     with closing(worker_map(work, groups, workers, one_thread=True)) as finished:
         for group, _ in zip(groups, finished, strict=True):
             done += missing[group]
-            report(done, total)
+            report()
 
     for split, count in counts.items():
         _merge(collection, parts, split, count, paths[split])

@@ -19,6 +19,7 @@ from toptail.io.files import check_folder, sha256
 from toptail.io.json_files import read_json_if_exists, write_json
 from toptail.lab.tasks.files import load_file, read_record, record_path, split_path
 from toptail.lab.tasks.names import Split, TaskName, parse_name
+from toptail.progress import Tick, no_tick
 
 MIRRORS: tuple[str, ...] = (
     "https://rail.eecs.berkeley.edu/datasets/ogbench",
@@ -27,8 +28,6 @@ MIRRORS: tuple[str, ...] = (
 """Folders on the web that hold ``NAME.npz``: the official host and a mirror of it."""
 MIRRORS_VARIABLE = "TOPTAIL_MIRRORS"
 """Environment variable with further mirrors, separated by spaces; they are tried first."""
-Progress = Callable[[str, int, int | None], None]
-"""Called with file name, bytes so far, and the file's size where it is known."""
 _TRIES, _WAIT, _TIMEOUT = 4, 1.0, 30.0
 """Tries without a new byte until a mirror is given up; seconds between them, and of silence."""
 
@@ -43,7 +42,7 @@ def get(
     name: str,
     folder: Path,
     addresses: list[str],
-    progress: Progress | None = None,
+    tick: Tick = no_tick,
     tell: Callable[[str], None] = lambda _: None,
 ) -> dict[Split, Path]:
     """Download both files of a data set into a folder, unless they are there already.
@@ -56,7 +55,7 @@ def get(
     missing = [path for path in paths.values() if not path.exists()]
     unknown = [path.name for path in missing if not record_path(path).exists()]
     for path in missing:
-        get_file(task, path, addresses, progress)
+        get_file(task, path, addresses, tick)
     if unknown:
         tell(
             f"No checksum is known for {' and '.join(unknown)}: only the content was checked. The "
@@ -65,16 +64,14 @@ def get(
     return paths
 
 
-def get_file(
-    task: TaskName, path: Path, addresses: list[str], progress: Progress | None = None
-) -> None:
+def get_file(task: TaskName, path: Path, addresses: list[str], tick: Tick = no_tick) -> None:
     """Download one file; it appears under its name once it is complete and checked."""
     check_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
     failures = []
     for address in addresses:
         try:
-            part = _fetch(f"{address}/{path.name}", path, progress or (lambda *_: None))
+            part = _fetch(f"{address}/{path.name}", path, tick)
             _accept(part, path, task, f"{address}/{path.name}")
             return
         except (_UnavailableError, InputError) as error:
@@ -90,7 +87,7 @@ class _UnavailableError(Exception):
     """A mirror does not give the file; the text says why."""
 
 
-def _fetch(url: str, path: Path, progress: Progress) -> Path:
+def _fetch(url: str, path: Path, tick: Tick) -> Path:
     """Download to ``NAME.part``, resuming it after every break; returns that path."""
     part, tries, most = path.with_name(f"{path.name}.part"), 0, 0
     origin = part.with_name(f"{part.name}.json")  # which version of which file `part` holds
@@ -112,7 +109,8 @@ def _fetch(url: str, path: Path, progress: Progress) -> Path:
                 while chunk := answer.read1(1 << 18):
                     with part.open("ab") as file:
                         file.write(chunk)
-                    progress(path.name, part.stat().st_size, known["size"])
+                    share = part.stat().st_size / known["size"] if known["size"] else 0.0
+                    tick(path.name, share)
             if known["size"] in (None, part.stat().st_size):
                 return part
             problem = "the connection was cut"

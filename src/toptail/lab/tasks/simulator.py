@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,12 +16,6 @@ from toptail.errors import InputError, how_to_install
 from toptail.lab.tasks.maze import POINT_REACH, Maze, Positions
 from toptail.lab.tasks.names import MAZES, TaskName
 from toptail.lab.tasks.trajectories import Trajectories
-
-
-def available_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @cache
