@@ -49,7 +49,6 @@ from toptail_paper.triples.value_order import (
     calibration,
     calibration_gap,
     centered_ordering,
-    judged_ordering,
     ordering,
     readout_ordering,
     value_agreement,
@@ -319,7 +318,7 @@ def _search(
     for judge in t.values:
         judged = cross_query(t, column, top, bootstrap, judge)
         found[f"nregret_{judge}"] = judged.normalized[0]
-        found[f"tau_{judge}"] = judged_ordering(t, column, judge, bootstrap)
+        found[f"tau_{judge}"] = ordering(t, column, bootstrap, judge)
     for seed, pools in task.diffusion.items():
         if column in pools.scores:
             judged = pooled_selection(pools.scores[column], pools.values, top, bootstrap)
