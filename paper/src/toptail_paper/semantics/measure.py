@@ -159,7 +159,7 @@ def measure_each(
 
 
 def _results(jobs: Sequence[ColumnJob], workers: int) -> Iterator[Estimates]:
-    """Measure every job, in order; several processes where that pays."""
+    """Measure every job, in order; in several processes where there are several jobs."""
     jobs = [replace(job, task=job.task.only(job.column)) for job in jobs]
     if workers < 2 or len(jobs) < 2:
         yield from map(ColumnJob.run, jobs)
@@ -236,7 +236,6 @@ def measure_all(
 
 
 def measure(task: TaskScores, column: str, config: SemanticsConfig) -> Estimates:
-    """Every diagnostic of one column that the task allows."""
     triples, bootstrap = task.triples, resampling(task.triples, config)
     found = _retrieval(triples, column, bootstrap)
     found["order"] = ordering(triples, column, bootstrap)
