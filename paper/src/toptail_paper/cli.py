@@ -45,7 +45,6 @@ PAPER = cli.Program(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
     return cli.main(argv, PAPER)
 
 

@@ -90,7 +90,6 @@ def main(metric: str, critics: Sequence[str], table: str = "toy-support") -> Num
 
 
 def readout(metric: str, *names: str) -> Numbers:
-    """A metric of the readouts of one network."""
     return main(metric, names, "toy-within")
 
 
@@ -274,7 +273,6 @@ def check_of(tables: Tables, name: str) -> Mapping[str, Any]:
 
 
 def holds(name: str, part: str = "{}") -> Criterion:
-    """A stored check of the theory holds."""
     numbers = Numbers(lambda tables, _: {name: Number(float(check_of(tables, name)["holds"]))}, "")
     return Criterion(numbers, HERE, exactly(1.0), part=part)
 

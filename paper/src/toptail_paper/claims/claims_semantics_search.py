@@ -146,11 +146,7 @@ def of_antmaze(key: str) -> Callable[[Tables], list[str]]:
 
 RETRAINED = "43"
 """The seed of HumanoidMaze's TD-Q that the paper trained again."""
-ROBUST_METRICS = (
-    *(f"excess_off_{n}" for n in SIZES),
-    "regret_full",
-    "regret_within_bucket",
-)
+ROBUST_METRICS = (*(f"excess_off_{n}" for n in SIZES), "regret_full", "regret_within_bucket")
 
 
 def lead_of_worst_seed(tables: Tables, task: str) -> Named:

@@ -223,9 +223,7 @@ class Criterion:
     digits: str = ".3f"
     """How the comment writes the numbers, as `listing` does."""
     note: str = ""
-    """A sentence that explains the criterion or the numbers."""
     remarks: Sequence[Remark] = ()
-    """Further sentences, made of stored results."""
     measured_on: Callable[[Tables], Sequence[str]] | None = None
     """The tasks that are asked, where that depends on the stored results."""
     certain: bool = False

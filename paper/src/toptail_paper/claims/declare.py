@@ -24,14 +24,7 @@ from toptail_paper.claims.claim import Claim
 from toptail_paper.claims.criteria import WEAK_MEANS
 from toptail_paper.claims.findings import INTERVALS, STATUSES
 from toptail_paper.claims.ledger import CLAIMS
-from toptail_paper.claims.reported import (
-    ANT,
-    HUMANOID,
-    NAVIGATION,
-    POINT,
-    SOCCER,
-    packaged,
-)
+from toptail_paper.claims.reported import ANT, HUMANOID, NAVIGATION, POINT, SOCCER, packaged
 from toptail_paper.study.main_settings import MAIN_SETTINGS, OTHER_REWARD
 from toptail_paper.study.naming import PAPER_TASKS
 from toptail_paper.study.store import plain
@@ -103,7 +96,6 @@ def read_declared() -> dict[str, Any]:
 
 
 def _parts() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Everything that is declared, by name."""
     yield "rules", {"statuses": STATUSES, "intervals": INTERVALS, "weak": WEAK_MEANS}
     yield "seed policy", {"rule": SEED_POLICY}
     yield "admission", {"rule": EXCLUSION}

@@ -260,7 +260,6 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def status_text(entry: Mapping[str, Any]) -> str:
-    """The status in Markdown, with what it depends on."""
     return f"**{entry['status']}**" + (f" on {on}" if (on := entry["depends_on"]) else "")
 
 
@@ -288,7 +287,6 @@ def tally(found: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def counted(found: Sequence[Mapping[str, Any]]) -> str:
-    """The tally in words."""
     plural = {"depends": "depend"}
     counts = [f"{n} {plural.get(s, s) if n != 1 else s}" for s, n in tally(found).items()]
     return f"{len(found)} statements: {', '.join(counts)}"

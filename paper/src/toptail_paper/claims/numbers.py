@@ -28,10 +28,7 @@ Tables = Mapping[str, Mapping[str, Any]]
 
 
 SEEDS, TRAJECTORIES = "training seeds", "whole trajectories"
-RESAMPLED: Mapping[str, str] = {
-    "deployment": "episodes",
-    "support-decomposition": "queries",
-}
+RESAMPLED: Mapping[str, str] = {"deployment": "episodes", "support-decomposition": "queries"}
 """What the intervals of a stored table are over, where that is not whole trajectories."""
 PAIRED, INDEPENDENT = ", paired", "both numbers as independent"
 """How what an interval is over ends for a number of two others."""
@@ -306,7 +303,6 @@ def ratio(top: Numbers, bottom: Numbers, what: str = "Ratios") -> Numbers:
 def over_tdq(
     table: str, metric: str, critics: Sequence[str], what: str = "As a multiple of tdq"
 ) -> Numbers:
-    """A metric of several critics, as a multiple of TD-Q's."""
     return ratio(each(table, metric, critics), each(table, metric, ("tdq",)), what)
 
 

@@ -51,7 +51,6 @@ class Exhibit:
 
 @cache
 def exhibits() -> tuple[Exhibit, ...]:
-    """Every table and figure, in the order of the paper."""
     return tuple(Exhibit(**entry) for entry in packaged("contents.json"))
 
 
@@ -159,12 +158,10 @@ class Pair:
     scorer: str
     """Critic, judge or readout."""
     metric: str
-    """What was measured, as tables call it."""
     paper: Mapping[str, Any]
     here: Mapping[str, Any] | None
     """The stored cell; None where it was not measured."""
     folder: Path | None = None
-    """The study that has it."""
 
     @property
     def compared(self) -> Comparison | None:

@@ -161,7 +161,6 @@ class TaskJobs(JobFlags):
             raise NotDoneError(f"{name} ended with code {code}.")
 
     def _collect(self, label: str, settings: MainSettings) -> Job:
-        """The collection of a task's data set, on all cores."""
         from toptail.lab.tasks.files import split_path
 
         file = self._data / f"{settings.data}.npz"

@@ -124,11 +124,7 @@ def _grading(panel: Axes, landscape: Landscape, critic: str) -> None:
 
 
 def value_panel(
-    panel: Axes,
-    curves: SearchCurves,
-    title: str = "True value of the pick",
-    *,
-    random: bool = True,
+    panel: Axes, curves: SearchCurves, title: str = "True value of the pick", *, random: bool = True
 ) -> None:
     """True value of the pick over K, with the oracle and perhaps a random candidate."""
     labels = []

@@ -9,13 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.lab.critics.registry import MAIN
-from toptail.stats import (
-    best_of_k,
-    bootstrap_sums,
-    oracle,
-    paired_win_rate,
-    percentile_interval,
-)
+from toptail.stats import best_of_k, bootstrap_sums, oracle, paired_win_rate, percentile_interval
 from toptail_paper.controlled.cells import Trained
 from toptail_paper.controlled.config import CONTROL, StudyConfig
 from toptail_paper.controlled.evaluate import (
@@ -202,7 +196,6 @@ def picks_of(score: Scores, pools: Pools) -> tuple[Floats, Floats]:
 
 
 def decompose(units: Sequence[Trained], config: StudyConfig, pools: Pools) -> dict[str, StoredCell]:
-    """All cells of one critic's row."""
     regret: dict[str, dict[int, Floats]] = {}
     off: dict[str, dict[int, Floats]] = {}
     same: dict[str, dict[int, float]] = {}
@@ -283,7 +276,6 @@ UNTRAINED: Final = 0
 
 
 def ideal_rows(runs: Trainings, world: ControlledWorld) -> dict[str, dict[str, StoredCell]]:
-    """The rows of the ideal critics in a table of picks."""
     pools = runs.pools(world)
     return {
         name: _pick_cells(scores, pools, runs.config) | _retrieval(name, world, pools)

@@ -79,7 +79,6 @@ class Encoders:
         return MLP(self.hidden, self.embed_dim, self.layer_norm)
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
-        """Fresh parameters of both sides."""
         key_phi, key_psi = jax.random.split(key)
         return {
             "phi": init_ensemble(self.network, key_phi, self.ensemble, state_dim + action_dim),

@@ -122,7 +122,6 @@ class SweptTable:
 
     @property
     def critics(self) -> tuple[str, ...]:
-        """Critics with a cell in at least one setting."""
         rows = self.table["rows"]
         return tuple(c for c in (*MAIN, *WITHIN) if any(c in rows[t] for t in self.tasks.values()))
 

@@ -117,7 +117,6 @@ def write_pools(runs: Trainings) -> None:
 
 
 def write_tables(runs: Trainings) -> None:
-    """Write every table whose critics were trained."""
     config, main = runs.config, [runs.main[name] for name in MAIN]
     text = f"Controlled candidate selection, R={config.world.radius:.2f}"
     rows: Rows = {"controlled": _rows(runs, main) | ideal_rows(runs, config.world)}
@@ -203,7 +202,6 @@ def _write_sweep(runs: Trainings, name: Sweep) -> None:
 
 
 def write_curves(runs: Trainings) -> None:
-    """Store every metric over K, for all seeds."""
     pools = runs.pools()
     deployments = runs.deployments()
     content = {
@@ -220,7 +218,6 @@ def write_curves(runs: Trainings) -> None:
 
 
 def write_landscape(runs: Trainings) -> None:
-    """Store the score surfaces of the first seed."""
     units = {name: runs.units(runs.main[name])[0] for name in MAIN}
     write_arrays(runs.run.path / "landscape.npz", landscape(units, runs.config, runs.pools()))
 

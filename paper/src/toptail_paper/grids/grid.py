@@ -90,7 +90,6 @@ class GridCell:
     label: str
     """The critic with its settings, without its steps."""
     steps: int
-    """Training length that it is read at."""
 
     @property
     def name(self) -> str:

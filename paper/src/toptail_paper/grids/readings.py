@@ -189,7 +189,6 @@ def read_ideal(subject: Subject) -> Reading:
 
 
 def triple_metrics(score: Score, data: GridData, name: Split, drawn: DrawnTriples) -> Reading:
-    """Every diagnostic of a score on the triples of one split."""
     split, t, sizes = data.task.split(name), drawn.triples, data.sizes
 
     def scored(rows: np.ndarray, goals: np.ndarray) -> np.ndarray:
@@ -275,7 +274,6 @@ def query_values(
 
 
 def require_exact_value(data: GridData, what: str) -> None:
-    """Refuse a data set without an exact value."""
     if not is_point_maze(data.task.name):
         raise InputError(f"{data.name} has no exact value, which '{what}' needs: use PointMaze.")
 

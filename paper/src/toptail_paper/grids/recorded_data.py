@@ -19,13 +19,7 @@ from toptail.progress import Tick, no_tick
 from toptail_paper.grids.cells import TRAINING, Networks, Reading, SeedCell, cells_job
 from toptail_paper.grids.grid import DeclaredGrid, Sizes
 from toptail_paper.grids.readings import READERS, GridData, Subject, collapsed
-from toptail_paper.study.batches import (
-    BatchRun,
-    batches,
-    numbers_of,
-    train_batch,
-    with_numbers,
-)
+from toptail_paper.study.batches import BatchRun, batches, numbers_of, train_batch, with_numbers
 
 
 @dataclass(frozen=True)

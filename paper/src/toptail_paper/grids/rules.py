@@ -65,7 +65,6 @@ def sentence(found: Mapping[str, Any] | None) -> str:
 
 
 def counted_cells(answer: Answer, cells: Cells) -> Cells:
-    """The cells that the answer's ``where`` selects."""
     return [cell for cell in cells if fits(answer.where, cell[0])]
 
 

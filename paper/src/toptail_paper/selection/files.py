@@ -57,7 +57,6 @@ class SelectionFolder:
         return columns(self.path / "scores")
 
     def judges(self) -> dict[str, Path]:
-        """The stored values by judge."""
         return columns(self.path / "values")
 
     def forget(self) -> None:

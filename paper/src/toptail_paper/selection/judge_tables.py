@@ -21,7 +21,6 @@ from toptail_paper.study.tables import StoredCell, cell, with_more
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap
 
 ROLLOUTS = "rollouts"
-"""The simulator in the table of judges."""
 
 
 def reference_admission(data: TaskSelection, judge: str = REFERENCE) -> dict[str, Any] | None:

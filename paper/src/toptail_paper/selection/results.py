@@ -101,7 +101,6 @@ def closed_loop(k: int | str) -> str:
 
 
 def closed_loop_ks(row: Mapping[str, Any]) -> list[int]:
-    """The K at which a critic was searched with at every step."""
     return sorted(int(m.removeprefix(_LOOP)) for m in row if m.startswith(_LOOP))
 
 

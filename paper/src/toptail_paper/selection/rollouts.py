@@ -84,7 +84,6 @@ class RolloutStore:
                 self.add(arrays["query"], arrays["candidate"], arrays["returns"])
 
     def add(self, query: IntArray, candidate: IntArray, returns: Returns32) -> None:
-        """Enter known returns, ``[m, repeats]``."""
         self._returns[query, candidate] = returns
 
     def add_audit(self, audit: RolloutAudit) -> None:

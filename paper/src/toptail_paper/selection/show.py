@@ -63,7 +63,6 @@ def gain(cell: Mapping[str, Any], pair: Comparison | None) -> Cell:
 
 
 def group_sheets(study: SelectionResults) -> list[Sheet]:
-    """Ordering and regret within each distance group, one table per judge."""
     return [Sheet(_group_table(study, judge)) for judge in study.judges]
 
 
@@ -122,7 +121,6 @@ def _square(
 
 
 def verdict_sheets(study: SelectionResults) -> list[Sheet]:
-    """The audit's verdict on each scorer, under each judge."""
     audits = {judge: study.audits[judge] for judge in study.judges if judge in study.audits}
     if not audits:
         return []

@@ -252,11 +252,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
         label="pick-norm",
     ),
     FigureSpec(
-        "closed_loop",
-        "Best of K at every step",
-        "deployment-part",
-        DEPLOYED[:2],
-        _CLOSED_LOOP,
+        "closed_loop", "Best of K at every step", "deployment-part", DEPLOYED[:2], _CLOSED_LOOP
     ),
     _table(
         "deployment",

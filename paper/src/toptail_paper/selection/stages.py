@@ -69,7 +69,7 @@ class Selection:
         return cls(SelectionFolder(out / config.task), config, runs, tick)
 
     def needed_runs(self, stage: str) -> Path:
-        """The folder of trained runs, or a sentence about what it is needed for."""
+        """The folder of trained runs; without one an error says that the stage needs it."""
         if self.runs is None:
             raise InputError(
                 f"{stage} needs trained runs: name their folder with {option('runs')}, or put the "

@@ -88,11 +88,7 @@ class MeasuredPicks:
         return cells
 
     def _judged_cells(
-        self,
-        judge: str,
-        columns: Mapping[int, str],
-        keep: Mask,
-        cell_of: Callable[..., StoredCell],
+        self, judge: str, columns: Mapping[int, str], keep: Mask, cell_of: Callable[..., StoredCell]
     ) -> dict[str, StoredCell]:
         parts = {seed: self.judged[judge, column] for seed, column in columns.items()}
         means = self.means
@@ -222,7 +218,6 @@ def function_class_table(measured: MeasuredPicks) -> dict[str, Any] | None:
 def _order_and_regret(
     measured: MeasuredPicks, scorers: Iterable[str]
 ) -> dict[str, dict[str, StoredCell]]:
-    """tau_b and regret under every judge, of those scorers that were measured."""
     data = measured.data
     pairs = product((REFERENCE, *(j for j in data.judges if j != REFERENCE)), JUDGED[:2])
     metrics = [str(SelectionMetric(name, data.size, judge)) for judge, name in pairs]

@@ -87,7 +87,6 @@ def to_pools(folder: str | Path | TaskSelection, judge: str) -> ScoredPools:
 
 
 def _labels(data: TaskSelection) -> dict[str, NDArray[Any]]:
-    """Query, cluster and group of every pool."""
     queries, pools, _ = data.on_support.shape
     return {
         "query": np.array([f"{q}/{p}" for q in range(queries) for p in range(pools)]),

@@ -33,13 +33,7 @@ from toptail_paper.study.figures import (
     widths,
     wrapped,
 )
-from toptail_paper.study.naming import (
-    TRAINED,
-    drawn,
-    in_order,
-    scorer_name,
-    setting_text,
-)
+from toptail_paper.study.naming import TRAINED, drawn, in_order, scorer_name, setting_text
 
 _ROWS: Final = (("auc", "retrieval AUC"), ("nearer_goal", "nearer goal higher"))
 _KINDS: Final = (("held_out", "held out"), ("seen", "seen"))

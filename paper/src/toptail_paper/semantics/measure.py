@@ -49,7 +49,6 @@ from toptail_paper.triples.value_order import (
     calibration,
     calibration_gap,
     centered_ordering,
-    judged_ordering,
     ordering,
     readout_ordering,
     value_agreement,
@@ -226,7 +225,6 @@ def measure_all(
 
 
 def measure(task: TaskScores, column: str, config: SemanticsConfig) -> Estimates:
-    """Every diagnostic of one column that the task allows."""
     triples, bootstrap = task.triples, resampling(task.triples, config)
     found = _retrieval(triples, column, bootstrap)
     found["order"] = ordering(triples, column, bootstrap)
@@ -308,7 +306,7 @@ def _search(
     for judge in t.values:
         judged = cross_query(t, column, top, bootstrap, judge)
         found[f"nregret_{judge}"] = judged.normalized[0]
-        found[f"tau_{judge}"] = judged_ordering(t, column, judge, bootstrap)
+        found[f"tau_{judge}"] = ordering(t, column, bootstrap, judge)
     for seed, pools in task.diffusion.items():
         if column in pools.scores:
             judged = pooled_selection(pools.scores[column], pools.values, top, bootstrap)

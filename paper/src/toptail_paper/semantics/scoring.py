@@ -252,7 +252,6 @@ class _ScoredRows:
         self.rows, self.goals = draws.arrays["rows"], draws.arrays["goal_rows"]
 
     def triples(self, score: Score) -> Rows:
-        """Scores of the triples themselves, ``[n]``."""
         return self._on_data(score, self.rows, self.goals)
 
     def scored(self, scorer: Scorer) -> Iterator[tuple[str, Rows]]:
@@ -275,7 +274,6 @@ class _ScoredRows:
             yield from self._behaviour(score, self.proposals)
 
     def _on_data(self, score: Score, rows: IntArray, goals: IntArray) -> Rows:
-        """Scores of recorded pairs (s, a) towards goals."""
         return evaluate(score, self.split, rows, self.split.actions[rows], goals)
 
     def _second_goals(self, score: Score, second: IntArray) -> Rows:

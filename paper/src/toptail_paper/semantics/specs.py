@@ -31,7 +31,6 @@ _ROWS: Final[Mapping[str, str]] = {
 
 
 def _against(judge: str, words: str) -> dict[str, str]:
-    """The columns of a judge that knows the maze."""
     return {f"nregret_{judge}": f"Against {words}", f"tau_{judge}": f"τ_b with {words}"}
 
 

@@ -63,7 +63,6 @@ def train_semantics(
 def semantics_jobs(
     config: SemanticsConfig, training: SemanticsTraining, runs: Path, task: TaskDataset
 ) -> Iterator[TrainingJob]:
-    """Everything that one task needs, in the order of training."""
     if not task.navigation:
         for critic in dict.fromkeys(training.play_critics):
             run = training.critic(task.name, critic, training.play_steps)

@@ -76,7 +76,6 @@ def _half(std: float | None, seeds: int) -> float:
 
 
 def comparisons(table: Mapping[str, Any]) -> list[Comparison]:
-    """Every cell of a table that the paper reports too."""
     return [
         Comparison(task, critic, metric, row[metric], reported)
         for task, critics in table["rows"].items()
@@ -87,7 +86,6 @@ def comparisons(table: Mapping[str, Any]) -> list[Comparison]:
 
 
 def reported(table: Mapping[str, Any], task: str, scorer: str, metric: str) -> float | None:
-    """What the paper has for a cell, if anything."""
     cell = table.get("paper", {}).get(task, {}).get(scorer, {}).get(metric, {})
     mean: float | None = cell.get("mean")
     return mean

@@ -193,7 +193,6 @@ def interval(
 def legend(
     figure: Figure, scorers: Sequence[str], extra: Sequence[tuple[str, Literal["--", ":"]]] = ()
 ) -> None:
-    """One legend for all panels, below them."""
     style = looks(scorers)
     handles = [
         Line2D([], [], color=style[s][0], marker=style[s][1], markersize=5, label=scorer_name(s))

@@ -286,7 +286,6 @@ _LEAST = 1e-12
 
 @cache
 def point_ideals(task: str, gamma: float, spacing: float = SPACING) -> PointIdeals:
-    """The ideal critics of a data set, solved once per process."""
     return PointIdeals(task, gamma, spacing)
 
 

@@ -197,7 +197,6 @@ def claim_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def claim_tally(claims: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
-    """How many claims have each status."""
     statuses = [claim["status"] for claim in claims]
     words = (*STATUSES, *(word for word in RARER if word in statuses))
     return [(word, statuses.count(word)) for word in words]

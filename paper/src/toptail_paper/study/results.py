@@ -29,7 +29,6 @@ def read_scale(folder: Path) -> dict[str, Any]:
 
 
 def note_data(folder: Path, task: str, train: Trajectories) -> None:
-    """Store the size of a task's training split."""
     size = {"transitions": len(train.transitions), "trajectories": len(train.ends)}
     _note_of_task(folder, task, "data", size)
 
@@ -139,7 +138,6 @@ class StudyResults:
 
     @property
     def has_paper(self) -> bool:
-        """Whether the paper's cells stand in the tables."""
         return any(table.get("paper") for table in self.tables.values())
 
 

@@ -131,5 +131,4 @@ def shown_notes(spec: TableSpec, stored: Mapping[str, Any]) -> list[str]:
 
 
 def stored_notes(stored: Mapping[str, Any]) -> list[str]:
-    """The notes that were stored with a table."""
     return list(stored.get("notes", ()))

@@ -61,7 +61,6 @@ class Stored:
         return {name.removeprefix(start): array for name, array in found.items()}
 
     def array(self, path: Path, name: str) -> NDArray[Any]:
-        """One array of the file at ``path``; see `one_of`."""
         return one_of(path, self.arrays, name)
 
     def write(self, path: Path) -> None:
@@ -149,7 +148,6 @@ class ResultFolder:
         return staged_folder(self.folder)
 
     def info(self) -> dict[str, Any]:
-        """The stored ``unit.json``."""
         content: dict[str, Any] = read_json(self.folder / "unit.json")
         return content
 

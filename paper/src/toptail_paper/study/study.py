@@ -87,11 +87,7 @@ class Study:
         return self.finish(request.folder, tick, annotate, **how), sentences
 
     def finish(
-        self,
-        folder: str | Path,
-        tick: Tick = no_tick,
-        annotate: Annotate | None = None,
-        **how: Any,
+        self, folder: str | Path, tick: Tick = no_tick, annotate: Annotate | None = None, **how: Any
     ) -> Path:
         """Write tables and curves of what is stored, and the page; returns the page's path.
 

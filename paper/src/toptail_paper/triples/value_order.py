@@ -83,23 +83,19 @@ def bellman_consistency(
     return BellmanConsistency(both[0], both[1])
 
 
-def ordering(triples: ScoredTriples, column: str, bootstrap: TrajectoryBootstrap) -> Estimate:
+def ordering(
+    triples: ScoredTriples, column: str, bootstrap: TrajectoryBootstrap, judge: str | None = None
+) -> Estimate:
     r"""Kendall's tau_b between a deployed score and the return-to-go γ^d of its triple.
 
     .. math:: \tau_b = \frac{C - D}{\sqrt{(n_0 - n_f)(n_0 - n_\gamma)}}
 
     over all :math:`n_0 = n(n-1)/2` pairs of triples, with C concordant and D discordant
     ones, :math:`n_f` tied in score and :math:`n_\gamma` tied in distance. In [-1, 1]; larger
-    is better; 0 is no order. NaN for a constant score.
+    is better; 0 is no order. NaN for a constant score. With a ``judge``, its value of the triples
+    stands in place of γ^d.
     """
-    return tau_b(bootstrap.column(triples, "scores", column), triples.value, bootstrap)
-
-
-def judged_ordering(
-    triples: ScoredTriples, column: str, judge: str, bootstrap: TrajectoryBootstrap
-) -> Estimate:
-    """:func:`ordering` by another judge's value of the triples instead of the return-to-go."""
-    value = bootstrap.column(triples, "values", judge)
+    value = triples.value if judge is None else bootstrap.column(triples, "values", judge)
     return tau_b(bootstrap.column(triples, "scores", column), value, bootstrap)
 
 

@@ -131,7 +131,6 @@ class RunningEpisodes:
     def _watch(
         self, features: NDArray[Any], commands: NDArray[Any], ended: NDArray[np.bool_]
     ) -> None:
-        """Count what the step did."""
         body, n = self.body, self.watched
         standing, fallen = body.standing(), body.fallen()
         fell = self._stood & (fallen | ended)

@@ -174,7 +174,6 @@ class Training:
         save_checkpoint(self._checkpoint, self.learner, self.state, self.course)
 
     def _episodes(self) -> RunningEpisodes:
-        """Begin the episodes of this part of the training."""
         simulations = self.body(self.settings.environments, self.settings.threads)
         counters = self.course.counters
         rng = np.random.default_rng([self.course.seed, counters.parts])
@@ -310,7 +309,6 @@ def train_expert(
 
 
 def _refuse_finished(out: Path) -> None:
-    """Refuse to write over a walker that cannot be trained further."""
     for name in ("actor.safetensors", "record.json"):
         if (out / name).exists():
             raise InputError(

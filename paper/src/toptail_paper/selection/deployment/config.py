@@ -112,7 +112,6 @@ class DeploymentConfig:
         return cls(alphas=tuple(alphas.items()))
 
     def resized(self, given: Mapping[str, Mapping[str, Any]]) -> DeploymentConfig:
-        """With other settings of the actors and of the episodes."""
         actor = replace(self.actor, **given.get("actor", {}))
         episodes = replace(self.episodes, **given.get("episodes", {}))
         return replace(self, actor=actor, episodes=episodes)

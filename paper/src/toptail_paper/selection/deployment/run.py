@@ -175,7 +175,6 @@ class Deployment:
     """
 
     task: str
-    """Name of the data set, of a maze."""
     runs: Path
     """Where ``TASK/CRITIC/seed-N`` and ``TASK/diffusion/seed-N`` were trained."""
     folder: Path
@@ -200,7 +199,6 @@ class Deployment:
 
     @cached_property
     def episodes(self) -> Episodes:
-        """Episodes to the evaluation goals of the maze."""
         return evaluation_episodes(parse_name(self.task).environment, self.config.episodes)
 
     @cached_property
@@ -225,7 +223,6 @@ class Deployment:
             tick(1.0)
 
     def actor(self, critic: DeployedCritic) -> None:
-        """Train the critic's actor and count its successes."""
         config, own = self.config, self.config.actor_of(critic.name)
         settings = {"actor": asdict(config.actor), "episodes": asdict(config.episodes)}
         if config.alphas:
