@@ -259,22 +259,14 @@ def line(cell: dict[str, Any]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Store every cell, and write the rows of the documentation's table to the terminal."""
-    parser = flags(__doc__, tables=400)
-    given = parser.parse_args(argv)
+    given = flags(__doc__, tables=400).parse_args(argv)
     found = []
     for cell in cells(given.tables, given.workers):
         found.append(cell)
         sys.stderr.write(line(cell) + "\n")
-    if given.out is not None:
-        size = f"--tables {given.tables} --workers {given.workers}"
-        content = {
-            "seed": _SEED,
-            "resamples": RESAMPLES,
-            "level": ChoiceSettings.level,
-            "truth_queries": TRUTH,
-            "cells": found,
-        }
-        store(given.out, f"python -m validation.choose_honesty {size}", content)
+    about = {"seed": _SEED, "resamples": RESAMPLES, "level": ChoiceSettings.level}
+    content = about | {"truth_queries": TRUTH, "cells": found}
+    store(given, "choose_honesty", "tables workers", content)
 
 
 if __name__ == "__main__":

@@ -59,9 +59,7 @@ def main(argv: list[str] | None = None) -> None:
         "labels": SHARE,
         "cells": list(computed(measured, cells, given.workers)),
     }
-    if given.out is not None:
-        size = f"--tables {given.tables} --workers {given.workers} --ways {given.ways}"
-        store(given.out, f"python -m validation.judging_coverage {size}", content)
+    store(given, "judging_coverage", "tables workers ways", content)
     for number in ways:
         way = WAYS[number][0]
         sys.stdout.write("\n".join([f"{way}:", *rows(content, way), ""]))

@@ -24,21 +24,19 @@ from toptail.audit.settings import Settings
 from toptail.judging.design import LEAST_WHOLE, Contrasts, assumptions_from, drawn_within
 from toptail.judging.values import judged_pools
 from toptail.pools import ScoredPools
-from validation.judging import Way, asked, at_random, planned, whole_queries
+from validation.judging import RESAMPLES, SEED, WAYS, asked
 from validation.table import Row, print_rows
 
 ROOT: Final = Path(__file__).parents[1]
 STORED: Final = ROOT / "validation" / "results" / "judging"
 TIMES: Final = (1.25, 1.5, 2.0, 3.0)
 """Half-widths that labels are counted for, over that with every label."""
-_SEED = 18
-_RESAMPLES = 400
 
 
 def half_width(pools: ScoredPools, cheap: str | None, seed: int) -> float:
     """Median over scorers of the half-width of the captured share at k_max."""
     judged = judged_pools(pools, "value", cheap=cheap, seed=seed)
-    settings = Settings(resamples=_RESAMPLES, seed=seed)
+    settings = Settings(resamples=RESAMPLES, seed=seed)
     scorers = pools_content(judged, settings)["scorers"].values()
     ends = [[scorer[f"captured_{end}"][-1] for end in ("low", "high")] for scorer in scorers]
     low, high = np.array(ends, dtype=np.float64).T
@@ -85,18 +83,10 @@ class Savings:
 
 
 def savings(
-    pools: ScoredPools,
-    labels: list[int],
-    cheap: str | None = None,
-    *,
-    seeds: int = 3,
+    pools: ScoredPools, labels: list[int], cheap: str | None = None, *, seeds: int = 3
 ) -> Savings:
     """What each way takes; ``pools`` have every value."""
-    ways: list[tuple[str, Way, str | None]] = [
-        ("whole queries", whole_queries, None),
-        ("at random", at_random, None),
-        ("planned", planned, None),
-    ]
+    ways = [way for way in WAYS if way[0] in MARKS]
     if cheap is not None:
         ways.append(("planned, cheap judge", planned_by_cheap, cheap))
     result = []
@@ -105,7 +95,7 @@ def savings(
         for count in labels:
             found = []
             for seed in range(seeds):
-                table = way(pools, count, np.random.default_rng([_SEED, seed]))
+                table = way(pools, count, np.random.default_rng([SEED, seed]))
                 judged = int((~np.isnan(table.values["value"])).sum())
                 found.append((judged, half_width(table, judge, seed)))
             used.append(float(np.mean([each[0] for each in found])))

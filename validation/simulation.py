@@ -6,14 +6,13 @@ The numbers of a cell depend on its own seed alone, so that the number of worker
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
-from toptail.io.files import atomic
+from toptail.io.json_files import write_json
 from toptail.provenance import commit, versions
 from validation.table import machine
 
@@ -41,13 +40,10 @@ def computed(work: Callable[[Cell], Found], cells: Iterable[Cell], workers: int)
         yield from processes.map(work, cells)
 
 
-def store(out: Path, command: str, content: dict[str, Any]) -> None:
-    """Write what was found, with the command, the code and the machine that made it."""
-    made_by = {
-        "command": command,
-        "commit": commit(),
-        "versions": versions(),
-        "machine": machine(),
-    }
-    text = json.dumps(made_by | content, indent=1, allow_nan=False) + "\n"
-    atomic(out, lambda path: path.write_text(text, encoding="utf-8"))
+def store(given: argparse.Namespace, module: str, names: str, content: dict[str, Any]) -> None:
+    """Write to ``--out`` what was found, with the flags of these names, code and machine."""
+    if given.out is None:
+        return
+    typed = " ".join(f"--{name} {getattr(given, name)}" for name in names.split())
+    made_by = {"command": f"python -m validation.{module} {typed}", "machine": machine()}
+    write_json(given.out, {**made_by, "commit": commit(), "versions": versions(), **content})

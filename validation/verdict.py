@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
@@ -36,16 +36,13 @@ _SEED: Final = 14
 _MARKS: Final = "<!-- rates of verdicts -->\n", "<!-- end of rates -->\n"
 
 
-@dataclass(frozen=True)
-class Counted:
-    """One case at one number of clusters: how often each grid gave the word in question."""
+class Counted(NamedTuple):
+    """A number by each grid: how often it gave the word in question, or what it overlooks."""
 
-    clusters: int
-    """Clusters of each table."""
     ours: float
-    """Share of tables, by the grid of the audit."""
+    """By the grid of the audit."""
     before: float
-    """Share of tables, by the powers of two alone."""
+    """By the powers of two alone."""
 
 
 @lru_cache(maxsize=1)
@@ -75,7 +72,7 @@ def cells_of(
             drawn = _draw(case, tables, clusters, rng)
             both = _statuses(case, drawn, _shares(case, drawn, resamples, rng), rule)
             said += [found.count(counted) for found in both]
-        cells.append(Counted(clusters, *(float(x) for x in said / repetitions)))
+        cells.append(Counted(*(float(x) for x in said / repetitions)))
     return cells
 
 
@@ -179,20 +176,17 @@ def _cell(task: tuple[int, int, int, int]) -> Counted:
     return cells_of(case_at(at), Rule(), tables, resamples, at, (clusters,))[0]
 
 
-def _hidden(k_max: int) -> tuple[float, float]:
+def _hidden(k_max: int) -> Counted:
     """What the grid of the audit overlooks, and what the powers of two do."""
-    return hidden_fall(KGrid.fine(k_max)), hidden_fall(KGrid.up_to(k_max))
+    return Counted(hidden_fall(KGrid.fine(k_max)), hidden_fall(KGrid.up_to(k_max)))
 
 
 def measured(tables: int, resamples: int, workers: int) -> dict[str, Any]:
     """Every case at every size, counted in so many processes."""
     tasks = [(at, n, tables, resamples) for at in range(len(CASES)) for n in QUERIES]
     counted = list(computed(_cell, tasks, workers))
-    hidden = computed(_hidden, HIDDEN, workers)
-    overlooked = [
-        {"pool": n, "ours": ours, "before": before}
-        for n, (ours, before) in zip(HIDDEN, hidden, strict=True)
-    ]
+    hidden = zip(HIDDEN, computed(_hidden, HIDDEN, workers), strict=True)
+    overlooked = [{"pool": n, **each._asdict()} for n, each in hidden]
     cases = []
     for at in range(len(CASES)):
         case, part = case_at(at), counted[at * len(QUERIES) : (at + 1) * len(QUERIES)]
@@ -205,14 +199,8 @@ def measured(tables: int, resamples: int, workers: int) -> dict[str, Any]:
                 "before": [cell.before for cell in part],
             }
         )
-    return {
-        "seed": _SEED,
-        "tables": tables,
-        "resamples": resamples,
-        "queries": list(QUERIES),
-        "cases": cases,
-        "hidden": overlooked,
-    }
+    about = {"seed": _SEED, "tables": tables, "resamples": resamples, "queries": list(QUERIES)}
+    return about | {"cases": cases, "hidden": overlooked}
 
 
 _KINDS: Final = {"safe": "wrong safe", "unsafe": "wrong unsafe", "none": "decided"}
@@ -279,9 +267,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         found = measured(given.tables, given.resamples, given.workers)
     else:
         found = json.loads(given.stored.read_text(encoding="utf-8"))
-    if given.out is not None:
-        size = f"--tables {given.tables} --resamples {given.resamples}"
-        store(given.out, f"python -m validation.verdict {size}", found)
+    store(given, "verdict", "tables resamples", found)
     if given.docs is None:
         sys.stdout.write(markdown(found))
         return

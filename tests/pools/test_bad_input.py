@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -64,215 +66,111 @@ ok = {"query": [1, 1, 2, 2], "s": [1.0, 2.0, 3.0, 4.0], "value": [0.0, 1.0, 0.0,
 
 nan, inf = float("nan"), float("inf")
 
-CASES: dict[str, tuple[Write, list[str], list[str]]] = {
-    # case: (writer, extra arguments, what the sentence must name)
-    "no such file": (lambda folder: folder / "none.parquet", [], ["none.parquet", "not exist"]),
-    "a folder": (lambda folder: folder, [], ["is a folder"]),
-    "unknown type": (text("t.xlsx", "x"), [], [".xlsx", ".parquet"]),
-    "empty file": (text("t.csv", ""), [], ["t.csv", "empty"]),
-    "header only": (text("t.csv", "query,s,value\n"), [], ["t.csv", "no rows"]),
-    "truncated parquet": (truncated, [], ["t.parquet", "truncated"]),
-    "text called parquet": (
-        text("t.parquet", "query,s\n1,2\n"),
-        [],
-        ["not a readable Par"],
-    ),
-    "broken json": (text("t.jsonl", '{"query": 1, "s": \n'), [], ["not a readable JSON Lines"]),
-    "no value column": (parquet(query=[1], s=[1.0]), [], ["no value column", "--values"]),
-    "neither value nor query": (
-        parquet(prompt=["a", "a"], rm=[1.0, 2.0], is_correct=[0, 1]),
-        [],
-        [
-            "no value column and no query column",
-            "perhaps --values is_correct --query prompt (columns: prompt, rm, is_correct)",
-        ],
-    ),
+CASES: dict[str, tuple[Any, ...]] = {
+    # case: (writer, extra arguments, what the sentence must name, ...)
+    "no such file": (lambda folder: folder / "none.parquet", "", "none.parquet", "not exist"),
+    "a folder": (lambda folder: folder, "", "is a folder"),
+    "unknown type": (text("t.xlsx", "x"), "", ".xlsx", ".parquet"),
+    "empty file": (text("t.csv", ""), "", "t.csv", "empty"),
+    "header only": (text("t.csv", "query,s,value\n"), "", "t.csv", "no rows"),
+    "truncated parquet": (truncated, "", "t.parquet", "truncated"),
+    "text called parquet": (text("t.parquet", "query,s\n1,2\n"), "", "not a readable Par"),
+    "broken json": (text("t.jsonl", '{"query": 1, "s": \n'), "", "not a readable JSON Lines"),
+    "no value column": (parquet(query=[1], s=[1.0]), "", "no value column", "--values"),
+    "neither value nor query": (parquet(prompt=["a", "a"], rm=[1.0, 2.0], is_correct=[0, 1]), "",
+        "no value column and no query column",
+        "perhaps --values is_correct --query prompt (columns: prompt, rm, is_correct)"),
     "value and query that have near names": (
-        parquet(qestion_id=["a", "a"], pred_ok=[0, 1], rm=[1.0, 2.0]),
-        [],
-        ["perhaps --values pred_ok --query qestion_id"],
-    ),
+        parquet(qestion_id=["a", "a"], pred_ok=[0, 1], rm=[1.0, 2.0]), "",
+        "perhaps --values pred_ok --query qestion_id"),
     "query under another name": (
-        parquet(prompt_id=[1, 1], rm=[1.0, 2.0], value=[0, 1], policy=["x", "x"]),
-        ["--group", "policy"],
-        ["no query column", "perhaps --query prompt_id (columns: prompt_id, rm, value, policy)"],
-    ),
-    "misspelt score": (parquet(**ok), ["--scores", "S"], ["no score column 'S'", "'s' is meant"]),
-    "misspelt group": (
-        parquet(**ok, policy=["a"] * 4),
-        ["--group", "polices"],
-        ["no column 'polices'", "'policy' is meant"],
-    ),
-    "no score column": (parquet(query=[1], value=[1.0]), [], ["no score column", "--scores"]),
-    "unknown score": (parquet(**ok), ["--scores", "t"], ["no score column 't'", "s, value"]),
-    "score is value": (parquet(**ok), ["--scores", "s", "--values", "s"], ["'s'", "both"]),
-    "two values": (
-        parquet(**ok, value_b=ok["value"]),
-        [],
-        ["several value columns", "--replicates"],
-    ),
-    "duplicate columns": (twice, [], ["column 's' appears twice"]),
-    "duplicate rows": (
-        parquet(**ok, candidate=["a", "b", "a", "a"]),
-        [],
-        ["t.parquet", "row 4", "candidate 'a'"],
-    ),
-    "infinite score": (
-        parquet(**(ok | {"s": [1.0, 2.0, inf, 1.0]})),
-        [],
-        ["'s'", "inf", "row 3", "or -inf for the lowest"],
-    ),
+        parquet(prompt_id=[1, 1], rm=[1.0, 2.0], value=[0, 1], policy=["x", "x"]), "--group policy",
+        "no query column", "perhaps --query prompt_id (columns: prompt_id, rm, value, policy)"),
+    "misspelt score": (parquet(**ok), "--scores S", "no score column 'S'", "'s' is meant"),
+    "misspelt group": (parquet(**ok, policy=["a"] * 4), "--group polices", "no column 'polices'",
+        "'policy' is meant"),
+    "no score column": (parquet(query=[1], value=[1.0]), "", "no score column", "--scores"),
+    "unknown score": (parquet(**ok), "--scores t", "no score column 't'", "s, value"),
+    "score is value": (parquet(**ok), "--scores s --values s", "'s'", "both"),
+    "two values": (parquet(**ok, value_b=ok["value"]), "", "several value columns", "--replicates"),
+    "duplicate columns": (twice, "", "column 's' appears twice"),
+    "duplicate rows": (parquet(**ok, candidate=["a", "b", "a", "a"]), "", "t.parquet", "row 4",
+        "candidate 'a'"),
+    "infinite score": (parquet(**(ok | {"s": [1.0, 2.0, inf, 1.0]})), "", "'s'", "inf", "row 3",
+        "or -inf for the lowest"),
     "missing scores of several scorers": (
         parquet(**ok, bm25=[None, 1.0, None, 2.0], splade=[1.0, nan, 2.0, 3.0], rrf=[1.0] * 4),
-        ["--missing", "error"],
-        [
-            "column 'bm25' has 2 missing values in 4 rows (the first in row 1)",
-            "column 'splade' has 1 missing value in 4 rows (the first in row 2)",
-            "-inf",
-            "not retrieved",
-            "--scores s,rrf",
-        ],
-    ),
-    "missing scores of the only scorer": (
-        parquet(**(ok | {"s": [1.0, None, None, 4.0]})),
-        [],
-        ["column 's' has 2 missing values in 4 rows (the first in row 2)", "-inf"],
-    ),
+        "--missing error", "column 'bm25' has 2 missing values in 4 rows (the first in row 1)",
+        "column 'splade' has 1 missing value in 4 rows (the first in row 2)", "-inf",
+        "not retrieved", "--scores s,rrf"),
+    "missing scores of the only scorer": (parquet(**(ok | {"s": [1.0, None, None, 4.0]})), "",
+        "column 's' has 2 missing values in 4 rows (the first in row 2)", "-inf"),
     "npz with missing scores": (
         npz(a=np.array([[1.0, nan, nan]]), b=np.ones((1, 3)), value=np.ones((1, 3))),
-        ["--missing", "error"],
-        ["column 'a' has 2 missing values in 3 entries (the first in entry 2)", "--scores b"],
-    ),
-    "missing query": (
-        parquet(**(ok | {"query": [1, 1, None, 2]})),
-        [],
-        ["'query'", "missing", "row 3"],
-    ),
-    "text score": (
-        text("t.csv", "query,s,b,value\n1,0.5,1,1\n1,high,0,0\n1,0.7,0,0\n"),
-        [],
-        ["t.csv", "'s'", "row 2", "'high'"],
-    ),
-    "numbers stored as text": (
-        parquet(**(ok | {"s": ["1", "2", "3", "4"]})),
-        ["--scores", "s"],
-        ["'s'", "'1' as text"],
-    ),
-    "decimal commas": (
-        text("t.csv", "query;s;value\n1;0,5;1\n1;1,25;0\n"),
-        [],
-        ["t.csv", "'s'", "row 1", "'0,5' with a decimal comma", "a decimal point"],
-    ),
-    "json lines of null": (text("t.jsonl", 'null\n{"query": 1}\n'), [], ["one object on each"]),
-    "names that are no text": (
-        text("t.csv", b"query,s\xfe,value\n1,2,3\n"),
-        [],
-        ["t.csv", "not a readable"],
-    ),
-    "json of a number": (text("t.json", "7"), [], ["t.json", "list of objects"]),
-    "json without end": (text("t.json", "[" * 200_000), [], ["t.json", "JSON"]),
+        "--missing error", "column 'a' has 2 missing values in 3 entries (the first in entry 2)",
+        "--scores b"),
+    "missing query": (parquet(**(ok | {"query": [1, 1, None, 2]})), "", "'query'", "missing",
+        "row 3"),
+    "text score": (text("t.csv", "query,s,b,value\n1,0.5,1,1\n1,high,0,0\n1,0.7,0,0\n"), "",
+        "t.csv", "'s'", "row 2", "'high'"),
+    "numbers stored as text": (parquet(**(ok | {"s": ["1", "2", "3", "4"]})), "--scores s", "'s'",
+        "'1' as text"),
+    "decimal commas": (text("t.csv", "query;s;value\n1;0,5;1\n1;1,25;0\n"), "", "t.csv", "'s'",
+        "row 1", "'0,5' with a decimal comma", "a decimal point"),
+    "json lines of null": (text("t.jsonl", 'null\n{"query": 1}\n'), "", "one object on each"),
+    "names that are no text": (text("t.csv", b"query,s\xfe,value\n1,2,3\n"), "", "t.csv",
+        "not a readable"),
+    "json of a number": (text("t.json", "7"), "", "t.json", "list of objects"),
+    "json without end": (text("t.json", "[" * 200_000), "", "t.json", "JSON"),
     "json of columns that do not fit": (
-        text("t.json", '{"query": {"0": 1}, "s": {"1": 1.0}, "value": {"0": 1}}'),
-        [],
-        ["t.json", "same rows"],
-    ),
+        text("t.json", '{"query": {"0": 1}, "s": {"1": 1.0}, "value": {"0": 1}}'), "", "t.json",
+        "same rows"),
     "json of mixed types": (
         text("t.json", '[{"query": 1, "s": 1, "value": 1}, {"query": 1, "s": "a", "value": 0}]'),
-        [],
-        ["t.json", "as a table"],
-    ),
-    "text called gz": (text("t.csv.gz", "query,s,value\n1,2,3\n"), [], ["not a readable CSV"]),
-    "packed parquet": (text("t.parquet.gz", "x"), [], [".parquet.gz", "unknown file type"]),
-    "only what is no score": (
-        parquet(query=[1, 1], n_tokens=[3, 4], value=[0, 1]),
-        [],
-        ["'n_tokens' (named like a length) was left out", "--scores"],
-    ),
-    "group of one's own name": (
-        parquet(**ok, policy=["a", "b", "c", "c"]),
-        ["--group", "policy"],
-        [
-            *("column 'policy' must be the same", "row 2", "--query policy,query"),
-            *("--cluster query", "or leave out --group"),
-        ],
-    ),
-    "cluster of one's own name": (
-        parquet(**ok, document=["a", "a", None, "c"]),
-        ["--cluster", "document"],
-        ["'document' is missing in row 3"],
-    ),
-    "list of one's own name": (
-        parquet(scores=[[1.0, 2.0]], correct=[[1, 0]], document=[["a"]]),
-        ["--cluster", "document"],
-        ["the list 'document' has 1 entries"],
-    ),
-    "support neither true nor false": (
-        parquet(**ok, support=[1, 0, 2, 1]),
-        [],
-        ["'support'", "row 3", "0/1"],
-    ),
-    "cluster changes inside a query": (
-        parquet(**ok, cluster=["a", "b", "c", "c"]),
-        [],
-        ["'cluster'", "row 2"],
-    ),
-    "k larger than a pool": (
-        parquet(**ok),
-        ["--k", "1,2,4"],
-        ["K = 4", "'1'", "2 candidates"],
-    ),
-    "k in words": (parquet(**ok), ["--k", "1,two"], ["--k", "1,two"]),
-    "only single candidates": (
-        parquet(query=[1, 2], s=[1.0, 2.0], value=[1.0, 2.0]),
-        [],
-        ["every pool has one candidate"],
-    ),
-    "lists of different length": (
-        parquet(scores=[[1.0, 2.0], [1.0]], correct=[[1, 0], [1, 0]]),
-        [],
-        ["row 2", "'correct'", "2", "1"],
-    ),
-    "empty list": (parquet(scores=[[1.0], []], correct=[[1], []]), [], ["row 2", "empty"]),
-    "lists beside numbers": (parquet(scores=[[1.0]], value=[1.0]), [], ["'value'", "all be lists"]),
-    "nan in a list": (
-        text("t.jsonl", '{"scores": [1, null], "correct": [1, 0]}\n'),
-        [],
-        ["'scores'", "missing", "row 2"],
-    ),
-    "pickled npz": (npz(s=np.array([[object()]]), value=np.ones((1, 1))), [], ["t.npz", "pickled"]),
-    "pickle called npz": (text("t.npz", pickle.dumps({"s": 1})), [], ["t.npz"]),
-    "npz of two shapes": (npz(s=np.ones((2, 3)), value=np.ones((2, 2))), [], ["'s'", "(2, 3)"]),
-    "npz of text": (
-        npz(s=np.array([["a", "b"]]), value=np.ones((1, 2))),
-        ["--scores", "s"],
-        ["'s'", "numbers"],
-    ),
-    "values too large to average": (
-        parquet(**(ok | {"value": [1e300, 0.0, 0.0, 0.0]})),
-        [],
-        ["1e+300", "rescale"],
-    ),
-    "unknown status": (parquet(**ok), ["--fail-on", "bad"], ["--fail-on", "'bad'"]),
-    "no status": (parquet(**ok), ["--scores", "s", "--fail-on", ""], ["'' is not"]),
-    "a comma alone": (parquet(**ok), ["--scores", "s", "--fail-on", ","], ["'' is not"]),
-    "one status empty": (
-        parquet(**ok),
-        ["--scores", "s", "--fail-on", "unsafe", "--fail-on", ""],
-        ["'' is not"],
-    ),
-    "a check of nobody": (parquet(**ok), ["--fail-on", "unsafe"], ["which scorers", "--scores"]),
-    "empty scorers to check": (
-        parquet(**ok),
-        ["--scores", "", "--fail-on", "unsafe"],
-        ["which scorers", "--scores"],
-    ),
-    "level out of range": (parquet(**ok), ["--level", "95"], ["--level", "95"]),
-    "damaged roles": (
-        lambda folder: _with_metadata(folder, b"{not json"),
-        [],
-        ["t.parquet", "metadata"],
-    ),
-}
+        "", "t.json", "as a table"),
+    "text called gz": (text("t.csv.gz", "query,s,value\n1,2,3\n"), "", "not a readable CSV"),
+    "packed parquet": (text("t.parquet.gz", "x"), "", ".parquet.gz", "unknown file type"),
+    "only what is no score": (parquet(query=[1, 1], n_tokens=[3, 4], value=[0, 1]), "",
+        "'n_tokens' (named like a length) was left out", "--scores"),
+    "group of one's own name": (parquet(**ok, policy=["a", "b", "c", "c"]), "--group policy",
+        "column 'policy' must be the same", "row 2", "--query policy,query", "--cluster query",
+        "or leave out --group"),
+    "cluster of one's own name": (parquet(**ok, document=["a", "a", None, "c"]),
+        "--cluster document", "'document' is missing in row 3"),
+    "list of one's own name": (parquet(scores=[[1.0, 2.0]], correct=[[1, 0]], document=[["a"]]),
+        "--cluster document", "the list 'document' has 1 entries"),
+    "support neither true nor false": (parquet(**ok, support=[1, 0, 2, 1]), "", "'support'",
+        "row 3", "0/1"),
+    "cluster changes inside a query": (parquet(**ok, cluster=["a", "b", "c", "c"]), "", "'cluster'",
+        "row 2"),
+    "k larger than a pool": (parquet(**ok), "--k 1,2,4", "K = 4", "'1'", "2 candidates"),
+    "k in words": (parquet(**ok), "--k 1,two", "--k", "1,two"),
+    "only single candidates": (parquet(query=[1, 2], s=[1.0, 2.0], value=[1.0, 2.0]), "",
+        "every pool has one candidate"),
+    "lists of different length": (parquet(scores=[[1.0, 2.0], [1.0]], correct=[[1, 0], [1, 0]]), "",
+        "row 2", "'correct'", "2", "1"),
+    "empty list": (parquet(scores=[[1.0], []], correct=[[1], []]), "", "row 2", "empty"),
+    "lists beside numbers": (parquet(scores=[[1.0]], value=[1.0]), "", "'value'", "all be lists"),
+    "nan in a list": (text("t.jsonl", '{"scores": [1, null], "correct": [1, 0]}\n'), "", "'scores'",
+        "missing", "row 2"),
+    "pickled npz": (npz(s=np.array([[object()]]), value=np.ones((1, 1))), "", "t.npz", "pickled"),
+    "pickle called npz": (text("t.npz", pickle.dumps({"s": 1})), "", "t.npz"),
+    "npz of two shapes": (npz(s=np.ones((2, 3)), value=np.ones((2, 2))), "", "'s'", "(2, 3)"),
+    "npz of text": (npz(s=np.array([["a", "b"]]), value=np.ones((1, 2))), "--scores s", "'s'",
+        "numbers"),
+    "values too large to average": (parquet(**(ok | {"value": [1e300, 0.0, 0.0, 0.0]})), "",
+        "1e+300", "rescale"),
+    "unknown status": (parquet(**ok), "--fail-on bad", "--fail-on", "'bad'"),
+    "no status": (parquet(**ok), "--scores s --fail-on ''", "'' is not"),
+    "a comma alone": (parquet(**ok), "--scores s --fail-on ,", "'' is not"),
+    "one status empty": (parquet(**ok), "--scores s --fail-on unsafe --fail-on ''", "'' is not"),
+    "a check of nobody": (parquet(**ok), "--fail-on unsafe", "which scorers", "--scores"),
+    "empty scorers to check": (parquet(**ok), "--scores '' --fail-on unsafe", "which scorers",
+        "--scores"),
+    "level out of range": (parquet(**ok), "--level 95", "--level", "95"),
+    "damaged roles": (lambda folder: _with_metadata(folder, b"{not json"), "", "t.parquet",
+        "metadata"),
+}  # fmt: skip
 
 
 def _with_metadata(folder: Path, roles: bytes) -> Path:
@@ -285,10 +183,10 @@ def _with_metadata(folder: Path, roles: bytes) -> Path:
 def test_one_sentence_exit_2_and_no_folder(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write, extra, named = CASES[case]
+    write, extra, *named = CASES[case]
     path = write(tmp_path)
     before = sorted(tmp_path.iterdir())
-    code = main(["audit", str(path), *extra, "--out", str(tmp_path / "out")])
+    code = main(["audit", str(path), *shlex.split(extra), "--out", str(tmp_path / "out")])
     captured = capsys.readouterr()
     assert code == 2, captured
     message = captured.err.strip()

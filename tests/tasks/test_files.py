@@ -68,50 +68,32 @@ def _change(name: str, index: Any, value: Any) -> Callable[[Arrays], None]:
 
 DAMAGES: dict[str, tuple[Callable[[Arrays], Any], str]] = {
     "a missing key": (lambda a: a.pop("terminals"), r"no array 'terminals' \(it has actions"),
-    "float64": (
-        lambda a: a.update(actions=a["actions"].astype(np.float64)),
-        r"'actions' is float64, expected float32 .*astype\('float32'\)",
-    ),
-    "terminals as numbers": (
-        lambda a: a.update(terminals=a["terminals"].astype(np.float32)),
-        "'terminals' is float32, expected bool",
-    ),
-    "fewer actions": (
-        lambda a: a.update(actions=a["actions"][:-1]),
-        "'actions' has 243 rows and 'observations' has 244",
-    ),
-    "one number": (
-        lambda a: a.update(observations=np.array(7, dtype=np.uint8)),
-        "rows and 'observations' has 0",
-    ),
+    "float64": (lambda a: a.update(actions=a["actions"].astype(np.float64)),
+        r"'actions' is float64, expected float32 .*astype\('float32'\)"),
+    "terminals as numbers": (lambda a: a.update(terminals=a["terminals"].astype(np.float32)),
+        "'terminals' is float32, expected bool"),
+    "fewer actions": (lambda a: a.update(actions=a["actions"][:-1]),
+        "'actions' has 243 rows and 'observations' has 244"),
+    "one number": (lambda a: a.update(observations=np.array(7, dtype=np.uint8)),
+        "rows and 'observations' has 0"),
     "fewer states": (lambda a: a.update(qpos=a["qpos"][:-1]), "'qpos' has 243 rows"),
     "flat actions": (lambda a: a.update(actions=a["actions"][:, 0]), "'actions' has shape"),
-    "another task": (
-        lambda a: a.update(observations=np.zeros((244, 29), np.float32)),
-        r"has \(29,\) columns, but pointmaze-medium-navigate-v0 has \(2,\)",
-    ),
-    "cut in a trajectory": (
-        lambda a: a.update({name: array[:-5] for name, array in a.items()}),
-        r"the last row \(238\) is not the end of a trajectory",
-    ),
+    "another task": (lambda a: a.update(observations=np.zeros((244, 29), np.float32)),
+        r"has \(29,\) columns, but pointmaze-medium-navigate-v0 has \(2,\)"),
+    "cut in a trajectory": (lambda a: a.update({name: array[:-5] for name, array in a.items()}),
+        r"the last row \(238\) is not the end of a trajectory"),
     "no rows": (lambda a: a.update({n: x[:0] for n, x in a.items()}), "has no rows"),
     "a single row": (_change("terminals", 61, True), "the trajectory at row 61 has a single row"),
     "not a number": (_change("observations", (7, 1), np.nan), "nan at row 7, column 1"),
     "infinite velocity": (_change("qvel", (3, 0), np.inf), "'qvel' is inf at row 3"),
-    "an action out of bounds": (
-        _change("actions", (9, 1), 1.5),
-        r"'actions' is 1\.5 at row 9, column 1: expected actions within ±1",
-    ),
+    "an action out of bounds": (_change("actions", (9, 1), 1.5),
+        r"'actions' is 1\.5 at row 9, column 1: expected actions within ±1"),
     "half a state": (lambda a: a.pop("qvel"), "has 'qpos' but no 'qvel'"),
-    "a shifted state": (
-        lambda a: a.update(qpos=np.roll(a["qpos"], 1, axis=0)),
-        "the observation of row 0 does not match its 'qpos'",
-    ),
-    "pickled objects": (
-        lambda a: a.update(observations=np.array([{}] * 244, dtype=object)),
-        "pickled",
-    ),
-}
+    "a shifted state": (lambda a: a.update(qpos=np.roll(a["qpos"], 1, axis=0)),
+        "the observation of row 0 does not match its 'qpos'"),
+    "pickled objects": (lambda a: a.update(observations=np.array([{}] * 244, dtype=object)),
+        "pickled"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -136,26 +136,18 @@ BROKEN: list[tuple[str, list[Change], str]] = [
     ("bellman-raises-tau", [put("function-class", "td_bilinear", TAU, 0.2)], "depends"),
     ("architecture-changes-little", [put("function-class", "nce_mlp", TAU, 0.7)], "not seen"),
     ("bottleneck", [put("function-class", "td_bilinear", TAU, 0.99)], "not seen"),
-    (
-        "bottleneck",
-        [put("function-class", c, TAU, x) for c, x in (("tdq", 0.90), ("td_bilinear", 0.88))],
-        "not seen",
-    ),
+    ("bottleneck",
+     [put("function-class", c, TAU, x) for c, x in (("tdq", 0.90), ("td_bilinear", 0.88))],
+     "not seen"),
     ("worst-bellman", [put("function-class", "raw", TAU, 0.99)], "depends"),
     ("negative-medians", [put(MAIN, "cosine", "median_selected", 0.8)], "depends"),
     ("none-above", [put(MAIN, "hybrid", "share_above_0.9", 0.1)], "depends"),
     ("pointmaze-admitted", [put("judges", "reference", "spearman", 0.5)], "depends"),
-    (
-        "support-uncorrelated",
-        [put("judges", "reference", "support_value_correlation", -0.4)],
-        "not seen",
-    ),
+    ("support-uncorrelated", [put("judges", "reference", "support_value_correlation", -0.4)],
+     "not seen"),
     ("near-base-rate", [put(MAIN, "raw", "off_over_base", 2.5)], "depends"),
-    (
-        "reference-agrees",
-        [put("judges", "rollouts", "spearman_within/reference", -0.2, 0.1)],
-        "not seen",
-    ),
+    ("reference-agrees", [put("judges", "rollouts", "spearman_within/reference", -0.2, 0.1)],
+     "not seen"),
     ("norms-grow", [put("pick-norm", "raw", "pick_norm_64", 1.01)], "not seen"),
     ("norms-grow", [put("pick-norm", "raw", "pick_norm_64", 1.05)], "inconclusive"),
     ("needs-value", [put(MAIN, "tdq", REGRET, 0.9)], "depends"),
@@ -164,7 +156,7 @@ BROKEN: list[tuple[str, list[Change], str]] = [
     ("seed-spread", [put(MAIN, "tdq", TAU, 0.3)], "not seen"),
     ("tdq-worsens", [put("deployment", "tdq", "closed_loop/K=64", 0.99)], "not seen"),
     ("flat-one-step", [put("deployment", "tdq", "score_spread", 0.3)], "depends"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("claim", "changes", "expected"), BROKEN)

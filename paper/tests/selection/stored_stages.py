@@ -82,11 +82,14 @@ class Stages:
     def path(self) -> Path:
         return self.folder.path
 
+    def _store(self, path: Path, **arrays: Floats) -> None:
+        single = {name: array.astype(np.float32) for name, array in arrays.items()}
+        Stored(self.made_from, single).write(path)
+
     def judge(self, name: str, values: Floats) -> None:
         """Store a judge's values ``[members, Q, P, N + 1]``."""
         self.members = values.astype(np.float32) if name == "reference" else self.members
-        stored = Stored(self.made_from, {"values": values.astype(np.float32)})
-        stored.write(self.folder.values(name))
+        self._store(self.folder.values(name), values=values)
 
     def reference(self, noise: float = 0.02, members: int = 3) -> None:
         """Members that see the value through a little noise of their own."""
@@ -96,13 +99,11 @@ class Stages:
     def score(self, column: str, scores: Floats) -> None:
         """Store a column ``[Q, P, N + 1]``."""
         self.scores[column] = scores.astype(np.float32)
-        stored = Stored(self.made_from, {"scores": scores.astype(np.float32)})
-        stored.write(self.folder.scores(column))
+        self._store(self.folder.scores(column), scores=scores)
 
     def norm(self, column: str, norms: Floats) -> None:
         """Store the norms of phi ``[Q, P, N + 1]`` of a column."""
-        stored = Stored(self.made_from, {"norms": norms.astype(np.float32)})
-        stored.write(self.folder.norms(column))
+        self._store(self.folder.norms(column), norms=norms)
 
     def noisy(self, share: float) -> Floats:
         """A score that is the value by ``share`` and noise by the rest."""
@@ -131,10 +132,7 @@ class Stages:
             random_returns=base + slope[..., None] + own * rng.normal(size=(n, 8, repeats)),
         )
         candidates = CandidatePools.read(self.folder.pools).with_logged()[:, 0]
-        header = {
-            "queries": self.queries.sha256,
-            "candidates": candidates_sha256(candidates),
-        }
+        header = {"queries": self.queries.sha256, "candidates": candidates_sha256(candidates)}
         audit.stored(header).write(self.folder.rollouts)
         audit.picks().write(self.path / "picks.parquet")
 
@@ -145,10 +143,7 @@ class Stages:
         }
         search = {
             critic: {"42": {"k": {str(k): _count(hits) for k, hits in by_k.items()}}}
-            for critic, by_k in {
-                "tdq": {1: 36, 8: 15, 64: 1},
-                "raw": {1: 35, 8: 30, 64: 20},
-            }.items()
+            for critic, by_k in (("tdq", {1: 36, 8: 15, 64: 1}), ("raw", {1: 35, 8: 30, 64: 20}))
         }
         spread = {c: {"42": {"spread": _spread(x)}} for c, x in {"tdq": 0.01, "raw": 0.2}.items()}
         for name, critics in (("actors", actors), ("closed_loop", search), ("spread", spread)):
@@ -157,13 +152,8 @@ class Stages:
 
 def _count(hits: int, episodes: int = 100) -> dict[str, Any]:
     low, high = wilson(hits, episodes)
-    return {
-        "successes": hits,
-        "episodes": episodes,
-        "rate": hits / episodes,
-        "low": float(low),
-        "high": float(high),
-    }
+    counted = {"successes": hits, "episodes": episodes, "rate": hits / episodes}
+    return counted | {"low": float(low), "high": float(high)}
 
 
 def _spread(median: float) -> dict[str, Any]:
@@ -175,16 +165,8 @@ def paper_like(out: Path, per_group: int = 8) -> Stages:
     stages = Stages(out, per_group=per_group)
     stages.reference()
     stages.judge("euclidean", stages.value[None])
-    shares = {
-        "tdq": 0.95,
-        "td_bilinear": 0.80,
-        "two_head_joint": 0.95,
-        "raw": 0.25,
-        "nce_mlp": 0.30,
-        "cosine": 0.02,
-        "hybrid": 0.10,
-        "two_head_joint.f_cos": 0.05,
-    }
+    shares = {"tdq": 0.95, "td_bilinear": 0.80, "two_head_joint": 0.95, "raw": 0.25}
+    shares |= {"nce_mlp": 0.30, "cosine": 0.02, "hybrid": 0.10, "two_head_joint.f_cos": 0.05}
     for critic, share in shares.items():
         for seed in (42, 43, 44):
             scores = stages.noisy(share)

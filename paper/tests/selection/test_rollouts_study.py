@@ -40,7 +40,10 @@ from toptail_paper.study.store import Stored
 TASK = "pointmaze-medium-navigate-v0"
 DATA = Path(__file__).parents[3] / "tests" / "tasks" / "data"
 SIZE = 9
+Picks = dict[str, IntArray]
 SETTINGS = RolloutSettings(per_group=6, repeats=4, randoms=3, candidates=5)
+ENOUGH = replace(SETTINGS, e_min=9.0)
+"""With these the first queries are enough."""
 
 
 def walks(count: int = 40, rows: int = 12) -> Trajectories:
@@ -99,12 +102,9 @@ def _never(*args: object) -> Any:
 
 
 @pytest.fixture(scope="module")
-def picks(queries: FrozenQueries) -> dict[str, IntArray]:
-    rng = np.random.default_rng(5)
-    return {
-        "good": rng.integers(6, SIZE, len(queries)),
-        "bad": rng.integers(0, 3, len(queries)),
-    }
+def picks(queries: FrozenQueries) -> Picks:
+    rng, n = np.random.default_rng(5), len(queries)
+    return {"good": rng.integers(6, SIZE, n), "bad": rng.integers(0, 3, n)}
 
 
 @pytest.fixture(autouse=True)
@@ -151,10 +151,10 @@ def test_selectors_maximize_the_first_pool_without_the_logged_action() -> None:
 
 
 def test_a_critics_gain_is_the_mean_over_its_training_seeds(
-    queries: FrozenQueries, picks: dict[str, IntArray], tmp_path: Path
+    queries: FrozenQueries, picks: Picks, tmp_path: Path
 ) -> None:
     seeds = {"raw@42": picks["good"], "raw@43": picks["bad"], "mine": picks["good"]}
-    audit = judge_by_rollouts(tmp_path, world(queries), seeds, replace(SETTINGS, e_min=9.0))
+    audit = judge_by_rollouts(tmp_path, world(queries), seeds, ENOUGH)
     assert audit.selectors == ("raw@42", "raw@43", "mine", "logged")
     random = audit.random_returns.mean(axis=(1, 2))
     expected = [(audit.returns[:, i].mean(axis=1) - random).mean() for i in range(2)]
@@ -172,26 +172,20 @@ def test_a_critics_gain_is_the_mean_over_its_training_seeds(
 
 
 def test_an_audit_is_the_formula_in_every_cell(
-    queries: FrozenQueries, picks: dict[str, IntArray], tmp_path: Path
+    queries: FrozenQueries, picks: Picks, tmp_path: Path
 ) -> None:
     here, ticks = world(queries), list[tuple[str, float]]()
-
-    def tick(stage: str, share: float) -> None:
-        ticks.append((stage, share))
-
-    audit = judge_by_rollouts(tmp_path, here, picks, replace(SETTINGS, e_min=9.0), tick=tick)
+    audit = judge_by_rollouts(tmp_path, here, picks, ENOUGH, tick=lambda *at: ticks.append(at))
     np.testing.assert_array_equal(audit.query, audited_queries(queries, 6))
     assert audit.selectors == ("good", "bad", "logged")
     assert (audit.candidate[:, 2] == SIZE).all()
     for i, query in enumerate(audit.query):
-        at = np.full(3, query)
-        np.testing.assert_allclose(
-            audit.returns[i], here.formula(at, audit.candidate[i], 4), rtol=1e-6
-        )
-        at = np.full(5, query)
-        np.testing.assert_allclose(
-            audit.random_returns[i], here.formula(at, audit.random_candidate[i], 4), rtol=1e-6
-        )
+        for found, candidate in (
+            (audit.returns[i], audit.candidate[i]),
+            (audit.random_returns[i], audit.random_candidate[i]),
+        ):
+            expected = here.formula(np.full(len(candidate), query), candidate, 4)
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
     # No pair twice: selectors and random candidates share what is the same.
     assert sum(map(len, here.calls)) == len(set().union(*here.calls))
     shares = [share for _, share in ticks]
@@ -218,7 +212,7 @@ def half_width(difference: NDArray[Any], trajectory: IntArray) -> float:
 
 
 def test_queries_are_added_until_every_half_width_is_small(
-    queries: FrozenQueries, picks: dict[str, IntArray], tmp_path: Path
+    queries: FrozenQueries, picks: Picks, tmp_path: Path
 ) -> None:
     here = world(queries, noise=0.1)
     settings = replace(SETTINGS, e_min=0.035)
@@ -235,7 +229,7 @@ def test_queries_are_added_until_every_half_width_is_small(
 
 
 def test_the_cap_ends_an_audit_without_power(
-    queries: FrozenQueries, picks: dict[str, IntArray], tmp_path: Path
+    queries: FrozenQueries, picks: Picks, tmp_path: Path
 ) -> None:
     hopeless = replace(SETTINGS, e_min=1e-6)
     audit = judge_by_rollouts(tmp_path / "a", world(queries), picks, hopeless, most_per_group=10)
@@ -248,11 +242,9 @@ def test_the_cap_ends_an_audit_without_power(
 
 
 def test_power_is_the_paired_mean_and_its_clustered_error(
-    queries: FrozenQueries, picks: dict[str, IntArray], tmp_path: Path
+    queries: FrozenQueries, picks: Picks, tmp_path: Path
 ) -> None:
-    audit = judge_by_rollouts(
-        tmp_path, world(queries), picks, replace(SETTINGS, per_group=40, e_min=9.0)
-    )
+    audit = judge_by_rollouts(tmp_path, world(queries), picks, replace(ENOUGH, per_group=40))
     result = power(audit, 0.012)
     assert (result["queries"], result["repeats"]) == (120, 4)
     random = audit.random_returns.mean(axis=(1, 2))
@@ -340,15 +332,13 @@ def test_agreement_is_spearman_within_queries_and_over_all() -> None:
 
 
 def test_an_interrupted_audit_goes_on_where_it_stopped(
-    queries: FrozenQueries, picks: dict[str, IntArray], tmp_path: Path
+    queries: FrozenQueries, picks: Picks, tmp_path: Path
 ) -> None:
-    settings = replace(SETTINGS, e_min=9.0)
-    whole = judge_by_rollouts(tmp_path / "whole", world(queries), picks, settings)
-    stopped = world(queries, fail_at=3)
+    whole = judge_by_rollouts(tmp_path / "whole", world(queries), picks, ENOUGH)
+    stopped, again = world(queries, fail_at=3), world(queries)
     with pytest.raises(KeyboardInterrupt):
-        judge_by_rollouts(tmp_path / "cut", stopped, picks, settings)
-    again = world(queries)
-    audit = judge_by_rollouts(tmp_path / "cut", again, picks, settings)
+        judge_by_rollouts(tmp_path / "cut", stopped, picks, ENOUGH)
+    audit = judge_by_rollouts(tmp_path / "cut", again, picks, ENOUGH)
     np.testing.assert_array_equal(audit.returns, whole.returns)
     np.testing.assert_array_equal(audit.random_returns, whole.random_returns)
     assert len(stopped.calls) == 3
@@ -358,23 +348,21 @@ def test_an_interrupted_audit_goes_on_where_it_stopped(
 
 
 def test_a_finished_audit_is_not_repeated_and_takes_more_selectors(
-    queries: FrozenQueries, picks: dict[str, IntArray], tmp_path: Path
+    queries: FrozenQueries, picks: Picks, tmp_path: Path
 ) -> None:
-    settings = replace(SETTINGS, e_min=9.0)
-    first = judge_by_rollouts(tmp_path, world(queries), picks, settings)
-    idle = world(queries)
-    judge_by_rollouts(tmp_path, idle, picks, settings)
+    first = judge_by_rollouts(tmp_path, world(queries), picks, ENOUGH)
+    judge_by_rollouts(tmp_path, idle := world(queries), picks, ENOUGH)
     assert idle.calls == []
     more = {**picks, "new": np.full(len(queries), 4)}
-    wider = judge_by_rollouts(tmp_path, busy := world(queries), more, settings)
+    wider = judge_by_rollouts(tmp_path, busy := world(queries), more, ENOUGH)
     assert wider.selectors == ("good", "bad", "new", "logged")
     np.testing.assert_array_equal(wider.returns[:, :2], first.returns[:, :2])
     assert {candidate for _, candidate in set().union(*busy.calls)} == {4}
     changed = {**picks, "good": picks["good"][::-1]}
     with pytest.raises(InputError, match="other picks of 'good'"):
-        judge_by_rollouts(tmp_path, world(queries), changed, settings)
+        judge_by_rollouts(tmp_path, world(queries), changed, ENOUGH)
     with pytest.raises(InputError, match="horizon \\(200 and 50\\)"):
-        judge_by_rollouts(tmp_path, world(queries), picks, replace(settings, horizon=50))
+        judge_by_rollouts(tmp_path, world(queries), picks, replace(ENOUGH, horizon=50))
 
 
 def test_candidates_and_data_must_be_those_of_the_queries(queries: FrozenQueries) -> None:

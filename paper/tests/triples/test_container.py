@@ -53,22 +53,13 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("short", {"goal_rows": TRIPLES.goal_rows[:-1]}, "'goal_rows' is int64 of shape"),
     ("floats", {"trajectory": TRIPLES.trajectory * 1.0}, "'trajectory' is float64"),
     ("flat", {"negative_rows": TRIPLES.hard_negative_rows}, r"expected int64 of shape \[n, m\]"),
-    (
-        "none",
-        {"negative_rows": np.empty((N, 0), np.int64)},
-        r"'negative_rows' is int64 of shape \(32, 0\)",
-    ),
+    ("none", {"negative_rows": np.empty((N, 0), np.int64)},
+     r"'negative_rows' is int64 of shape \(32, 0\)"),
     ("past", {"goal_rows": TRIPLES.rows}, "'goal_rows' of triple 1 is not after"),
-    (
-        "own trajectory",
-        {"hard_negative_rows": TRIPLES.goal_rows},
-        "'hard_negative_rows' of triple 1 is not the goal of a triple on another trajectory",
-    ),
-    (
-        "not a goal",
-        {"negative_rows": np.where(np.arange(N)[:, None] == 4, 77, NEGATIVE_ROWS)},
-        "'negative_rows' of triple 5 is not the goal",
-    ),
+    ("own trajectory", {"hard_negative_rows": TRIPLES.goal_rows},
+     "'hard_negative_rows' of triple 1 is not the goal of a triple on another trajectory"),
+    ("not a goal", {"negative_rows": np.where(np.arange(N)[:, None] == 4, 77, NEGATIVE_ROWS)},
+     "'negative_rows' of triple 5 is not the goal"),
     ("second past", {"second_goal_rows": TRIPLES.rows}, "'second_goal_rows' of triple 1"),
     ("second same", {"second_goal_rows": TRIPLES.goal_rows}, "other than the goal's"),
     ("second -2", {"second_goal_rows": np.full(N, -2)}, "neither -1 nor"),
@@ -78,7 +69,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("width", {"negatives": {"a": np.zeros((N, NEGATIVES + 1))}}, "'a' of 'negatives' is float64"),
     ("reward", {"step_reward": {"exact": 0.0}}, "no finite number for 'steps'"),
     ("NaN reward", {"step_reward": {"exact": float("nan")}}, "no finite number for 'exact'"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("what", "change", "message"), BAD, ids=[b[0] for b in BAD])
