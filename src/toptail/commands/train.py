@@ -239,17 +239,18 @@ def progress() -> Iterator[Watch]:
     with progress_bar() as tick:
 
         def watch(at: BatchProgress) -> None:
-            now = time.monotonic()
-            start, first = began.setdefault((at.critic, at.seeds), (now, at.step))
-            speed = (at.step - first) / (now - start) if at.step > first else None
+            now, compiling = time.monotonic(), at.stage == "compiling"
+            here = now, at.step
+            start, first = here if compiling else began.setdefault((at.critic, at.seeds), here)
+            speed = (at.step - first) / (now - start) if now > start else 0.0
             parts = (f"{at.critic} {at.step:,}/{at.steps:,} steps", pace(at, speed), newest(at))
             line = " · ".join(part for part in parts if part)
-            tick(line, at.step / at.steps, now=at.stage == "compiling" or at.stored)
+            tick(line, at.step / at.steps, now=compiling or at.stored)
 
         yield watch
 
 
-def pace(at: BatchProgress, speed: float | None) -> str:
+def pace(at: BatchProgress, speed: float) -> str:
     """Steps per second and the time left; the stage while they are not known."""
     if not speed:
         return f"{at.stage} …"

@@ -62,12 +62,11 @@ from toptail.report.text import (
     with_interval,
 )
 from toptail.results import AnyResult, AuditResult, PicksResult
+from toptail.stats.best_of_k import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from toptail.errors import InputError, how_to_install
 from toptail.lab.tasks.maze import POINT_REACH, Maze, Positions
 from toptail.lab.tasks.names import MAZES, TaskName
 from toptail.lab.tasks.trajectories import Trajectories
+from toptail.stats.best_of_k import Floats
 
 
 @cache
@@ -65,8 +66,6 @@ def quiet() -> Iterator[None]:
         yield
 
 
-FloatArray = NDArray[np.float64]
-
 MAZE_TOLERANCE = 1e-4
 """Largest error of a maze's next observation after a restore; it comes from float32 storage."""
 
@@ -93,7 +92,7 @@ class Simulator:
         with package_randomness(np.random.SeedSequence(0)) as seed:
             self._env.reset(seed=seed)
 
-    def restore(self, trajectories: Trajectories, row: int) -> FloatArray:
+    def restore(self, trajectories: Trajectories, row: int) -> Floats:
         """Restore the state before the action of a row; returns the observation."""
         state = trajectories.simulator_state(np.array([row]))
         qpos, qvel = state.qpos[0].astype(np.float64), state.qvel[0].astype(np.float64)
@@ -118,7 +117,7 @@ class Simulator:
             observation[_GRIPPER_CONTACT] = trajectories.observations[row, _GRIPPER_CONTACT]
         return observation
 
-    def step(self, action: NDArray[Any]) -> FloatArray:
+    def step(self, action: NDArray[Any]) -> Floats:
         """Take one environment step and return the next observation."""
         return np.asarray(self._env.step(action)[0], dtype=np.float64)
 
@@ -163,14 +162,14 @@ class MazeBatch:
         self.goal_tolerance = float(self.env.unwrapped._goal_tol)
         """Distance within which the environment counts a goal as reached."""
         self._batch = load_module("mujoco.batch").Batch(self.env.unwrapped.model, size, threads)
-        self.qpos: FloatArray = self._batch.bind("qpos")
-        self.qvel: FloatArray = self._batch.bind("qvel")
-        self._control: FloatArray = self._batch.bind("ctrl")
-        self._warmstart: FloatArray = self._batch.bind("qacc_warmstart")
+        self.qpos: Floats = self._batch.bind("qpos")
+        self.qvel: Floats = self._batch.bind("qvel")
+        self._control: Floats = self._batch.bind("ctrl")
+        self._warmstart: Floats = self._batch.bind("qacc_warmstart")
         if self.family == "humanoidmaze":
-            self._xpos: FloatArray = self._batch.bind("xpos")
-            self._xmat: FloatArray = self._batch.bind("xmat")
-            self._sensors: FloatArray = self._batch.bind("sensordata")
+            self._xpos: Floats = self._batch.bind("xpos")
+            self._xmat: Floats = self._batch.bind("xmat")
+            self._sensors: Floats = self._batch.bind("sensordata")
 
     @property
     def size(self) -> int:
@@ -211,7 +210,7 @@ class MazeBatch:
             self._control[:] = actions
             self._batch.step(ids=ids, nstep=_SUBSTEPS)
 
-    def observations(self) -> FloatArray:
+    def observations(self) -> Floats:
         """The observation of every simulation, ``[size, observation]``."""
         if self.family == "pointmaze":
             return self.qpos.copy()
@@ -244,12 +243,12 @@ class MazeBatch:
 
 
 def humanoid_body(
-    qpos: FloatArray,
-    qvel: FloatArray,
-    xpos: FloatArray,
-    xmat: FloatArray,
-    sensors: FloatArray,
-) -> FloatArray:
+    qpos: Floats,
+    qvel: Floats,
+    xpos: Floats,
+    xmat: Floats,
+    sensors: Floats,
+) -> Floats:
     """The humanoid's observation without its position, ``[n, 67]``, from MuJoCo's arrays.
 
     Joints, head height, hands and feet as the torso sees them, the torso's vertical, the centre of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import matplotlib as mpl
 import numpy as np
@@ -18,14 +18,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from toptail.io.files import atomic
+from toptail.lab.training.runs import Line
 from toptail.lab.training.session import BatchProgress, Watch
 from toptail.report.figures import NEUTRAL, SETTINGS, new_figure
 from toptail.report.page import line_style
 from toptail.report.trackers import open_run, require_trackers, send
-
-Line: TypeAlias = Mapping[str, float | None]
-"""A step and the scalars that were logged there; None where one is not finite."""
-
 
 _PANELS: Final[Mapping[str, Mapping[str, str]]] = {
     "Loss": {"loss": "total", "contrast": "contrastive", "q_loss": "Q", "v_loss": "V"},
