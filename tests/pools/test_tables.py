@@ -134,9 +134,9 @@ LOOKS = {
     "a seed": ["seed", "random_seed", "trainSeed"],
     "an id": ["id", "ID", "prompt_id", "uuid", "question-id"],
 }
-SCORES = ["rm", "logprob", "token_logprob", "length_normalized_logprob", "n_gram_score", "valid"]
-SCORES += [
-    *("raw@42", "rankgen", "stepwise", "seedling", "lenient", "identity", "rouge_1", "i2", "中"),
+SCORES = [
+    *("rm", "logprob", "token_logprob", "length_normalized_logprob", "n_gram_score", "valid", "中"),
+    *("raw@42", "rankgen", "stepwise", "seedling", "lenient", "identity", "rouge_1", "i2"),
 ]
 
 
