@@ -161,7 +161,7 @@ def group_inside_itself(_: Any, file: Any, __: Path) -> None:
         (virtual_rows, "'episode_0/infos/qpos' lies outside the file"),
         (many_names_of_an_episode, r"unpacks to .* GB or more"),
         (groups_of_groups, "has more than 10,000 names"),
-        (group_inside_itself, "nested too deeply|more than 10,000 names"),
+        (group_inside_itself, "nested too deeply"),
     ],
 )
 def test_hdf5_of_minari_holds_all_it_shows_and_links_are_counted(

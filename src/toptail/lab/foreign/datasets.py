@@ -32,6 +32,8 @@ Arrays = dict[str, NDArray[Any]]
 
 _MOST_NAMES: Final = 1_000_000
 """Names in an HDF5 file: groups inside groups can have very many in a small file."""
+_MOST_LEVELS: Final = 100
+"""Groups inside groups: a group may hold itself."""
 
 
 @contextmanager
@@ -61,6 +63,8 @@ def arrays_of(group: Any) -> Arrays:
 
 def _members(group: Any, above: str) -> Iterator[tuple[str, Any]]:
     """Every name below a group, with its array; None for groups, texts and objects."""
+    if above.count("/") > _MOST_LEVELS:
+        raise ValueError("its groups are nested too deeply")
     for name in group:
         link = group.get(name, getlink=True)
         if type(link).__name__ != "HardLink":
