@@ -119,7 +119,7 @@ def test_a_map_says_where_a_critic_helps(result: CheckResult) -> None:
         np.testing.assert_allclose(gain, top - value.mean(axis=1))
     page = check_html(result.content, result._pictures())
     assert page.index("helps, and where it ruins") < page.index('class="about"')
-    assert "in units of the value" in figure.axes[3].get_ylabel()
+    assert figure.axes[3].get_ylabel() == "gain over a random candidate"
 
 
 def test_a_lone_map_has_its_curve_beside_it_and_a_maze_has_walls() -> None:

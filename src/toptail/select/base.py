@@ -215,7 +215,8 @@ class Selector(ABC):
 
     Examples
     --------
-    >>> from toptail.select import Best, ScoreRule
+    >>> from toptail.select.selectors import Best
+    >>> from toptail.select.base import ScoreRule
     >>> Best(score=ScoreRule.of("rm"), k=2).weights({"rm": [0.1, 0.7, 0.4]}).round(3)
     array([0.   , 0.667, 0.333])
     """
