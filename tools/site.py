@@ -26,6 +26,8 @@ FROM_PAPER = (
     "results/cells.md",
     "results/**/claims.md",
 )
+WIDE = 9
+"""Lines between columns of a table that needs the whole width of a page."""
 LINK = re.compile(
     r"(\[(?P<words>(?:[^\[\]]|\[[^\]]*\])*)\]\()(?P<path>[^)#\s]*)(?P<place>#[^)\s]*)?\)"
 )
@@ -64,6 +66,8 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: object) -> st
         words = match["words"]
         return words if words.strip("`") == target else f"{words} (`{target}`)"
 
+    if any(line.count(" | ") >= WIDE for line in markdown.splitlines()):
+        page.meta.setdefault("hide", ["navigation", "toc"])
     book = Path(place).with_suffix(".ipynb")
     if files.get_file_from_path(book.as_posix()) is not None:
         title, _, rest = markdown.partition("\n")

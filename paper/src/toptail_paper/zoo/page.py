@@ -44,6 +44,8 @@ OBJECTIVES: Final = {
     "returns": ("recorded returns", "#6a994e"),
 }
 """What a critic is trained by, in words, and the colour of its point."""
+TARGETS: Final = {"bellman": "Bellman", "contrastive": "contrast", "returns": "returns"}
+"""The same in a word."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -68,7 +70,7 @@ def leaderboard(content: Mapping[str, Any]) -> str:
         rows.append(
             [
                 row["title"],
-                OBJECTIVES[row["trained_by"]][0] if row["trained_by"] else "–",
+                TARGETS[row["trained_by"]] if row["trained_by"] else "–",
                 ranged(near),
                 ranged(box),
                 f"{near['tau_b']:.2f}".replace("-", "−"),
