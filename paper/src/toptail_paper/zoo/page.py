@@ -20,6 +20,7 @@ from toptail_paper.zoo.scores import SOURCES
 from toptail_paper.zoo.summary import (
     HEAD,
     RAW,
+    REGRET,
     TASK,
     TDQ,
     TITLES,
@@ -104,7 +105,7 @@ def studied(_: Mapping[str, Any]) -> str:
     own, rows = stored["rows"]["PointMaze"], []
     for name in (TDQ, HEAD, RAW, "cosine", "straight", "likely"):
         row = own[name]
-        share = _captured(row["exact/nregret_64"])
+        share = _captured(row[f"exact/{REGRET}"])
         best = f"{100 * row['exact/best_pick_64']['mean']:.0f} %"
         gain = "+" + ranged(row["rollout_delta"], 4)
         rows.append([_title(name), ranged(share), best, gain])
@@ -127,7 +128,7 @@ def antmaze(_: Mapping[str, Any]) -> str:
         rows.append(
             [
                 _title(name),
-                "–" if own is None else ranged(_captured(own["nregret_64"])),
+                "–" if own is None else ranged(_captured(own[REGRET])),
                 "–" if own is None else f"{own['tau_b_64']['mean']:.2f}",
                 "–" if own is None else verdict_of(home, name),
                 "–" if own is None else "+" + ranged(own["rollout_delta"], 4),
@@ -144,7 +145,7 @@ def cured_antmaze(_: Mapping[str, Any]) -> str:
     """The cure on AntMaze before and after, by the reference ensemble."""
     home = RESULTS / "selection" / ANTMAZE
     picked = read_json(home / "tables" / "fixed-query.json")["rows"]["AntMaze"]
-    cells = [ranged(_captured(picked[name]["nregret_64"])) for name in (RAW, HEAD, TDQ)]
+    cells = [ranged(_captured(picked[name][REGRET])) for name in (RAW, HEAD, TDQ)]
     found = studied_cure(home, "AntMaze")
     head = ["AntMaze, best of 64", "before (raw)", "after (value head)", "TD-Q from scratch"]
     rows = [["behaviour model's candidates", *cells, _closed(found)]]

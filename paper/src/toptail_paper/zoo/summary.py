@@ -23,6 +23,8 @@ TASK: Final = "pointmaze-medium-navigate-v0"
 FORMAT: Final = "toptail-zoo-1"
 RESAMPLES: Final = 10_000
 RAW, TDQ, HEAD = "raw", "tdq", "value_head"
+REGRET: Final = "nregret_64"
+"""Normalized regret at K = 64 in the tables of the fixed-query study: 1 less the captured share."""
 
 NO_BETTER: Final = 0.05
 """A critic is no better than raw if it captures less than this much more."""
@@ -247,18 +249,15 @@ def cure_answer(closed: Sequence[Mapping[str, float]], *, better: bool, safe: bo
     return "cured" if enough and safe else "partly cured"
 
 
-def studied_cure(home: Path, task: str, judge: str = "") -> dict[str, Any]:
-    """The cure by the candidates of the fixed-query study, one kind, in the folder of a task.
+def studied_cure(home: Path, task: str) -> dict[str, Any]:
+    """The cure by the reference ensemble and the candidates of the fixed-query study in ``home``.
 
-    ``judge`` begins the keys of a judge that is not the reference ensemble. The answer is that of
-    the declared rule, put to these candidates alone.
+    The answer is that of the declared rule, put to these candidates alone.
     """
     rows = read_json(home / "tables" / "fixed-query.json")["rows"][task]
-    key = f"{judge}nregret_64"
-    draws = {
-        name: read_replicates(home)[task][f"fixed-query/{name}/{key}"] for name in (RAW, HEAD, TDQ)
-    }
-    mean = {name: rows[name][key]["mean"] for name in draws}
+    stored = read_replicates(home)[task]
+    draws = {name: stored[f"fixed-query/{name}/{REGRET}"] for name in (RAW, HEAD, TDQ)}
+    mean = {name: rows[name][REGRET]["mean"] for name in draws}
     low, high = interval((draws[RAW] - draws[HEAD]) / (draws[RAW] - draws[TDQ]))
     closed = (mean[RAW] - mean[HEAD]) / (mean[RAW] - mean[TDQ])
     better = interval(draws[RAW] - draws[HEAD])[0] > 0
