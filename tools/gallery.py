@@ -69,7 +69,8 @@ def take(made: dict[str, Path]) -> None:
             view.goto(made[page].as_uri())
             view.screenshot(path=OUT / f"{name}.png")
             with Image.open(OUT / f"{name}.png") as picture:
-                picture.convert("RGB").quantize(128).save(OUT / f"{name}.png", optimize=True)
+                whole = picture.convert("RGB")  # fewer colours would change those of a status
+            whole.save(OUT / f"{name}.png", optimize=True)
         browser.close()
 
 
