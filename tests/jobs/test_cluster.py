@@ -21,6 +21,8 @@ from toptail.jobs import executors
 from toptail.jobs.executors import Ray, ray_map
 from toptail.jobs.job import Job, Resources
 
+# Ray starts its processes by a fork, and a test before may have loaded JAX, which warns of that.
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 NEEDS_RAY = pytest.mark.skipif(find_spec("ray") is None, reason="needs the extra ray: make ray")
 
 
@@ -221,7 +223,7 @@ def test_an_accelerator_has_one_job_at_a_time(tmp_path: Path) -> None:
     every = [
         Job(p.name, {}, tmp_path, [p], partial(work, p), p.exists, resources=gpu) for p in paths
     ]
-    ray.init(num_cpus=3, num_gpus=1, include_dashboard=False, configure_logging=False)
+    ray.init("local", num_cpus=3, num_gpus=1, include_dashboard=False, configure_logging=False)
     try:
         assert len(Ray(lambda: every).run(every)) == 6
     finally:
