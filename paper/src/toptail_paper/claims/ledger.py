@@ -30,6 +30,7 @@ from toptail_paper.claims.grids import SETTLED
 from toptail_paper.claims.numbers import NotMeasuredError, Tables
 from toptail_paper.claims.reported import CRITICS, cells, packaged, published
 from toptail_paper.claims.scale import shortfalls
+from toptail_paper.study.markdown import markdown_table
 from toptail_paper.study.replicates import REPLICATES, read_replicates
 from toptail_paper.study.results import note, read_scale
 
@@ -253,12 +254,6 @@ def render_markdown(found: Sequence[ClaimEntry]) -> str:
     return markdown_table([*head, "how it was decided"], rows)
 
 
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    cleaned = ([text.replace("|", "\\|").replace("\n", " ") for text in row] for row in rows)
-    lines = [f"| {' | '.join(row)} |" for row in cleaned]
-    return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines]) + "\n"
-
-
 def status_text(entry: Mapping[str, Any]) -> str:
     return f"**{entry['status']}**" + (f" on {on}" if (on := entry["depends_on"]) else "")
 
@@ -274,10 +269,16 @@ def quoted_places(entry: ClaimEntry) -> str:
 
 
 def interval_text(entry: ClaimEntry) -> str:
+    ends = interval_ends(entry)
+    return f"{ends} over {entry['interval_over']}" if ends else "–"
+
+
+def interval_ends(entry: ClaimEntry) -> str:
+    """The interval in brackets; empty where there is none."""
     if entry["interval"] is None:
-        return "–"
+        return ""
     low, high = entry["interval"]
-    return f"[{_digits(low)}, {_digits(high)}] over {entry['interval_over']}"
+    return f"[{_digits(low)}, {_digits(high)}]"
 
 
 def tally(found: Iterable[Mapping[str, Any]]) -> dict[str, int]:

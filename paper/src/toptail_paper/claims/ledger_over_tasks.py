@@ -24,7 +24,6 @@ from toptail_paper.claims.ledger import (
     counted,
     decide,
     interval_text,
-    markdown_table,
     quoted_places,
     quoted_sentences,
     run_of,
@@ -35,6 +34,7 @@ from toptail_paper.claims.ledger import (
 )
 from toptail_paper.claims.numbers import NotMeasuredError, Tables
 from toptail_paper.claims.reported import EIGHT
+from toptail_paper.study.markdown import markdown_table
 
 STUDY: Final = "selection"
 """The study whose folders hold a task each."""

@@ -6,7 +6,6 @@ has the text of each name. Run it after ledgers or results change; a test compar
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -20,18 +19,18 @@ from toptail_paper.claims.ledger import (
     changed_criteria,
     counted,
     decide,
-    interval_text,
-    markdown_table,
+    interval_ends,
     settled_grids,
     stored_results,
     write_text,
 )
 from toptail_paper.claims.ledger_over_tasks import seen_on_tasks
-from toptail_paper.claims.pages_power import POWER_PARTS
+from toptail_paper.claims.pages_power import MEASURED, POWER_PARTS
 from toptail_paper.claims.pages_selection import SELECTION_PARTS, wrapped
 from toptail_paper.claims.pages_time import pieces
 from toptail_paper.claims.published import all_cells, summary
-from toptail_paper.claims.reported import ANT, POINT, VARIANTS, published
+from toptail_paper.claims.reported import VARIANTS, published
+from toptail_paper.study.markdown import markdown_table, with_parts
 from toptail_paper.study.naming import data_set
 from toptail_paper.study.replicates import REPLICATES
 
@@ -60,9 +59,6 @@ LEDGERS: Final[Mapping[str, str]] = {
 """Every stored ledger, and how the page calls it; the first three have every statement once."""
 
 EVERY: Final = tuple(LEDGERS)[:3]
-
-MAIN_TASKS: Final = (POINT, ANT)
-"""Tasks of which a part of the runs at the main settings is stored."""
 
 TODAY: Final = "2026-11 navigate, own walkers"
 """The variant that the ledgers decide, as long as the runs at the main settings are a part."""
@@ -111,7 +107,7 @@ def variants() -> str:
 def main_so_far() -> str:
     """What the stored part of the main runs changes, task by task."""
     rows, counts = [], []
-    for task in MAIN_TASKS:
+    for task in MEASURED:
         for study in ("semantics", "selection"):
             own = f"{study}/{data_set(task)}"
             before = decided(study, published() / (study if study == "semantics" else own), task)
@@ -147,9 +143,9 @@ def decided(study: str, folder: Path, task: str) -> dict[str, ClaimEntry]:
 
 def signed_interval(entry: ClaimEntry) -> str:
     """The number of an entry, with its interval where it has one."""
-    number, ends = entry["number"], interval_text(entry).partition("]")
+    number = entry["number"]
     shown = "" if number is None else f"{number:.3g}".replace("-", "−")
-    return f"{shown} {ends[0]}{ends[1]}" if ends[1] else shown
+    return f"{shown} {interval_ends(entry)}".rstrip()
 
 
 def _status(entry: Mapping[str, Any]) -> str:
@@ -252,11 +248,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
 
 def refreshed(page: str) -> str:
     """A page with its parts made anew."""
-
-    def part(match: re.Match[str]) -> str:
-        return f"{match[1]}\n{PARTS[match[2]]()}{match[3]}"
-
-    return re.sub(r"(<!-- made: (\w+) -->)\n.*?(<!-- end: \2 -->)", part, page, flags=re.DOTALL)
+    return with_parts(page, PARTS)
 
 
 def main() -> None:

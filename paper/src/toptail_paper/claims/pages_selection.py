@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from toptail.io.json_files import read_json
 from toptail.report.text import bracket, join, number
-from toptail_paper.claims.ledger import markdown_table
 from toptail_paper.claims.reported import published
 from toptail_paper.selection.results import SelectionMetric, judge_name
+from toptail_paper.study.markdown import markdown_table
 from toptail_paper.study.naming import TRIVIAL, scorer_name
 
 STUDY: Final = "selection/pointmaze-medium-navigate-v0"

@@ -6,19 +6,21 @@ Trainings name their seconds in ``runs.json`` of the score semantics, stages of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from toptail.io.files import entries
 from toptail.io.json_files import read_json
 from toptail.report.text import count, number
-from toptail_paper.claims.ledger import markdown_table
 from toptail_paper.claims.pages_selection import wrapped
 from toptail_paper.claims.reported import published
+from toptail_paper.study.markdown import markdown_table
 from toptail_paper.study.naming import task_title
 
 TOGETHER: Final = 2
 """Trainings that share the accelerator."""
+GPU: Final = "accelerator"
 AIM: Final = 120
 """Minutes that all of it should take."""
 
@@ -27,11 +29,11 @@ def pieces() -> str:
     """Seconds of every kind of piece over all tasks, their sum, and the longest chain of a task."""
     trained = trainings()
     made = {kind: [s for _, kind_, s in stages() if kind_ == kind] for kind in KINDS}
-    rows = [["critics and behaviour models", "accelerator", *_row(list(trained.values()))]]
+    rows = [["critics and behaviour models", GPU, *_row(list(trained.values()))]]
     rows += [[words, where, *_row(made[kind])] for kind, (words, where) in KINDS.items()]
     accelerated = sum(trained.values()) / TOGETHER
-    accelerated += sum(sum(made[kind]) for kind, (_, where) in KINDS.items() if "accel" in where)
-    cores = sum(sum(made[kind]) for kind, (_, where) in KINDS.items() if "accel" not in where)
+    accelerated += sum(sum(made[kind]) for kind, (_, where) in KINDS.items() if where == GPU)
+    cores = sum(sum(made[kind]) for kind, (_, where) in KINDS.items() if where != GPU)
     task, chain = max(chains().items(), key=lambda item: item[1])
     sentence = (
         f"On the accelerator that is {number(accelerated / 60, 0)} minutes, with two trainings at "
@@ -48,15 +50,16 @@ def pieces() -> str:
 
 
 KINDS: Final = {
-    "semantics": ("score semantics of a task", "accelerator"),
-    "scores": ("selection: pools, reference, scores", "accelerator"),
-    "deployment": ("actors and closed loops", "accelerator"),
+    "semantics": ("score semantics of a task", GPU),
+    "scores": ("selection: pools, reference, scores", GPU),
+    "deployment": ("actors and closed loops", GPU),
     "rollouts": ("rollouts", "cores"),
     "controlled": ("the controlled world", "cores"),
 }
 """What the studies do beside training: words, and what it uses."""
 
 
+@cache
 def trainings() -> dict[tuple[str, ...], float]:
     """(Task, critic, seeds that were trained together) -> seconds."""
     runs: Mapping[str, Any] = read_json(published() / "semantics" / "runs.json")
@@ -66,11 +69,13 @@ def trainings() -> dict[tuple[str, ...], float]:
     }
 
 
-def stages() -> Iterator[tuple[str, str, float]]:
+@cache
+def stages() -> tuple[tuple[str, str, float], ...]:
     """(Folder of a study, kind, seconds) of every call that made a stored study.
 
     Ideal critics, which ``toptail-paper all`` does not make, are left out.
     """
+    found = []
     for path in entries(published(), "*/**/record.json"):
         folder = path.parent.relative_to(published())
         if folder.parts[0] not in ("semantics", "selection", "controlled"):
@@ -83,7 +88,8 @@ def stages() -> Iterator[tuple[str, str, float]]:
             stage = words[words.index("--stage") + 1] if "--stage" in words else ""
             kind = next((k for k in ("deployment", "rollouts") if k in stage), "")
             kind = kind or ("scores" if stage else folder.parts[0])
-            yield folder.as_posix(), kind, float(call["seconds"])
+            found.append((folder.as_posix(), kind, float(call["seconds"])))
+    return tuple(found)
 
 
 def chains() -> dict[str, float]:

@@ -15,7 +15,7 @@ from typing import Any
 from toptail.errors import InputError, option
 from toptail.io.files import entries
 from toptail.io.json_files import read_json, read_json_if_exists
-from toptail_paper.claims.ledger import markdown_table, tally, write_text
+from toptail_paper.claims.ledger import tally, write_text
 from toptail_paper.claims.reported import (
     EIGHT,
     VARIANTS,
@@ -27,6 +27,7 @@ from toptail_paper.claims.reported import (
 )
 from toptail_paper.claims.scale import stated
 from toptail_paper.study.compare import Comparison
+from toptail_paper.study.markdown import markdown_table
 from toptail_paper.study.results import read_scale, scale_rows
 from toptail_paper.study.study import study_in
 

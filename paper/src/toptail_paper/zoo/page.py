@@ -8,14 +8,15 @@ makes all three of ``paper/results/zoo``; a test compares the page with what is 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from toptail.io.files import write_texts
 from toptail.io.json_files import read_json
 from toptail.lab.critics.registry import CRITICS
+from toptail_paper.study.markdown import markdown_table, with_parts
 from toptail_paper.zoo.scores import SOURCES
 from toptail_paper.zoo.summary import (
     HEAD,
@@ -49,12 +50,6 @@ TARGETS: Final = {"bellman": "Bellman", "contrastive": "contrast", "returns": "r
 """The same in a word."""
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines]) + "\n"
-
-
 def ranged(cell: Mapping[str, Any], digits: int = 2) -> str:
     """A number with its interval."""
     low, high = (f"{cell[end]:.{digits}f}".replace("-", "−") for end in ("low", "high"))
@@ -85,7 +80,7 @@ def leaderboard(content: Mapping[str, Any]) -> str:
         )
     head = ["critic", "trained by", "captured, near actions", "captured, whole box", "τ_b"]
     head += ["best of 64", "ascent", "followed", "than raw", "AUC", "seconds"]
-    return table(head, rows)
+    return markdown_table(head, rows)
 
 
 def cured(content: Mapping[str, Any]) -> str:
@@ -96,7 +91,10 @@ def cured(content: Mapping[str, Any]) -> str:
         cells = [ranged(critics[name]["captured"][source]) for name in (RAW, HEAD, TDQ)]
         rows.append([words, *cells, _closed(found[source])])
     head = ["PointMaze, best of 64", "before (raw)", "after (value head)", "TD-Q from scratch"]
-    return table([*head, "gap closed"], rows) + f"\nBy the declared rule: **{found['answer']}**.\n"
+    return (
+        markdown_table([*head, "gap closed"], rows)
+        + f"\nBy the declared rule: **{found['answer']}**.\n"
+    )
 
 
 def studied(_: Mapping[str, Any]) -> str:
@@ -111,7 +109,7 @@ def studied(_: Mapping[str, Any]) -> str:
         rows.append([_title(name), ranged(share), best, gain])
     rows.sort(key=lambda row: row[1], reverse=True)
     head = ["critic", "captured, exact value", "pick is a best one", "gain by simulator rollouts"]
-    return table(head, rows)
+    return markdown_table(head, rows)
 
 
 def antmaze(_: Mapping[str, Any]) -> str:
@@ -138,7 +136,7 @@ def antmaze(_: Mapping[str, Any]) -> str:
         )
     head = ["AntMaze, published ant", "captured, reference", "τ_b", "best of 64"]
     head += ["gain by simulator rollouts", "τ with γ^d", "retrieval AUC"]
-    return table(head, rows)
+    return markdown_table(head, rows)
 
 
 def cured_antmaze(_: Mapping[str, Any]) -> str:
@@ -150,7 +148,7 @@ def cured_antmaze(_: Mapping[str, Any]) -> str:
     head = ["AntMaze, best of 64", "before (raw)", "after (value head)", "TD-Q from scratch"]
     rows = [["behaviour model's candidates", *cells, _closed(found)]]
     return (
-        table([*head, "gap closed"], rows)
+        markdown_table([*head, "gap closed"], rows)
         + f"\nThe declared rule, put to these candidates: **{found['answer']}**.\n"
     )
 
@@ -179,11 +177,7 @@ PARTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 
 def refreshed(page: str, content: Mapping[str, Any]) -> str:
     """A page with its parts made anew."""
-
-    def part(match: re.Match[str]) -> str:
-        return f"{match[1]}\n{PARTS[match[2]](content)}{match[3]}"
-
-    return re.sub(r"(<!-- made: (\w+) -->)\n.*?(<!-- end: \2 -->)", part, page, flags=re.DOTALL)
+    return with_parts(page, {name: partial(part, content) for name, part in PARTS.items()})
 
 
 def figure(content: Mapping[str, Any]) -> Figure:
