@@ -19,6 +19,7 @@ from typing import Any
 KEPT = (
     *("config.json", "record.json", "declared.json", "scale.json", "curves.json"),
     *("claims.json", "claims.md", "queries.npz", "rollouts.npz", "picks.parquet"),
+    *("rollouts_expert.npz", "picks_expert.parquet"),
     *("tables/*.json", "replicates/*.npz", "deployment/*.json"),
     *("audit*/audit.json", "audit*/audit.md"),
 )

@@ -24,6 +24,7 @@ from toptail_paper.selection.config import (
     SelectionConfig,
     SupportSettings,
 )
+from toptail_paper.selection.expert_rollouts import ExpertStage
 from toptail_paper.selection.pools import CandidatePools
 from toptail_paper.selection.rollouts import RolloutSetup, RolloutStage
 from toptail_paper.selection.stages import (
@@ -92,6 +93,24 @@ def test_the_stage_rolls_out_the_picks_of_the_stored_scores(runs: Path, tmp_path
     study.folder.rollouts.unlink()
     with pytest.raises(InputError, match="Rolling out needs trained runs"):
         RolloutStage(Selection.at(tmp_path, CONFIG), queries, pools, DATA.val).audit()
+
+
+def test_rollouts_by_the_collecting_policy_have_files_of_their_own(
+    runs: Path, tmp_path: Path
+) -> None:
+    study = Selection.at(tmp_path, CONFIG, runs)
+    queries, pools = begin(study)
+    score_critics(study, queries, pools, [scorer("right@42", 1.0), scorer("left", -1.0)])
+    audit = ExpertStage(study, queries, pools, DATA.val).audit(most_per_group=2)
+    assert audit.selectors == ("left", "right@42", "logged")
+    folder = study.folder.path
+    assert (folder / "rollouts_expert.npz").is_file()
+    assert (folder / "picks_expert.parquet").is_file()
+    assert not (folder / "rollouts.npz").exists()
+    assert not (folder / "rollouts_expert.parts").exists()
+    study = Selection.at(tmp_path, CONFIG, None)  # no run is needed to go on
+    again = ExpertStage(study, queries, pools, DATA.val).audit(most_per_group=2)
+    np.testing.assert_array_equal(again.random_returns, audit.random_returns)
 
 
 def test_another_behaviour_model_than_that_of_the_pools_is_refused(

@@ -15,6 +15,7 @@ from toptail.io.json_files import read_json
 from toptail.report.text import count, number
 from toptail_paper.claims.pages_selection import wrapped
 from toptail_paper.claims.reported import published
+from toptail_paper.selection.config import EXPERT_STAGE
 from toptail_paper.study.markdown import markdown_table
 from toptail_paper.study.naming import task_title
 
@@ -73,7 +74,7 @@ def trainings() -> dict[tuple[str, ...], float]:
 def stages() -> tuple[tuple[str, str, float], ...]:
     """(Folder of a study, kind, seconds) of every call that made a stored study.
 
-    Ideal critics, which ``toptail-paper all`` does not make, are left out.
+    Ideal critics and `EXPERT_STAGE`, which ``toptail-paper all`` does not make, are left out.
     """
     found = []
     for path in entries(published(), "*/**/record.json"):
@@ -83,9 +84,9 @@ def stages() -> tuple[tuple[str, str, float], ...]:
         record = read_json(path)
         for call in (record, *record.get("earlier", ())):
             words = call["command"].split()
-            if "--ideals" in words or "ideals" in words:
-                continue
             stage = words[words.index("--stage") + 1] if "--stage" in words else ""
+            if "--ideals" in words or "ideals" in words or EXPERT_STAGE in stage:
+                continue
             kind = next((k for k in ("deployment", "rollouts") if k in stage), "")
             kind = kind or ("scores" if stage else folder.parts[0])
             found.append((folder.as_posix(), kind, float(call["seconds"])))

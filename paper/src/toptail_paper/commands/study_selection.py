@@ -34,7 +34,7 @@ from toptail_paper.commands.run_study import (
     tables_job,
 )
 from toptail_paper.commands.settings import DeploymentSize, TrainingSize, flags_of, with_given
-from toptail_paper.selection.config import IDEALS_STAGE, STAGES, SelectionConfig
+from toptail_paper.selection.config import EXPERT_STAGE, IDEALS_STAGE, STAGES, SelectionConfig
 from toptail_paper.selection.study import STUDY, SelectionRequest, UserInputs
 from toptail_paper.study.main_settings import load_task
 from toptail_paper.study.naming import data_set
@@ -72,9 +72,11 @@ class StudySelection(JobFlags):
 
     The stages are queries, pools, reference, exact, exact_continuous, euclidean, scores, rollouts
     and tables. Each leaves a file in OUT/TASK; one that exists and fits is not made again, and you
-    may put your own in its place. The criteria are declared before anything is scored. Two stages
+    may put your own in its place. The criteria are declared before anything is scored. Three stages
     are made only where asked for: deployment, which trains actors and follows critics at every
-    step, and ideals, which scores by PointMaze's ideal critics. To judge a critic in an
+    step; ideals, which scores by PointMaze's ideal critics; and rollouts_expert, rollouts of the
+    same picks in PointMaze, AntMaze and HumanoidMaze that are continued by the policy which
+    collected the data, without noise, in place of the behaviour model. To judge a critic in an
     environment or by a judge of your own, use 'toptail check'.
     """
 
@@ -88,7 +90,8 @@ class StudySelection(JobFlags):
     """Freeze the queries, write the criteria to OUT/TASK/declared.json, and stop; as long as
     nothing is scored, they can be declared anew."""
     stage: Annotated[Names, DECIDE] = ()
-    """Only these stages; all but deployment and ideals unless given."""
+    """Only these stages; all but deployment, ideals and rollouts_expert unless
+    given."""
     deployed: Annotated[Names, DECIDE] = ()
     """Also the stage deployment, of these critics; with --stage deployment the paper's four unless
     given."""
@@ -137,8 +140,8 @@ class StudySelection(JobFlags):
             done = training_jobs((self.task,), jobs_of, command_line())
         alone = replace(self, train=False, critics=())
         for stage in self.stages():
-            if stage == "rollouts" and self.runs is not None:
-                done += self._rollout_jobs(folder, done)
+            if stage == EXPERT_STAGE or (stage == "rollouts" and self.runs is not None):
+                done += self._rollout_jobs(stage, folder, done)
             if stage != TABLES:
                 work = partial(replace(alone, stage=(stage,)).work, command_line())
                 done = [*done, self._job(f"{stage} of {folder}", work, done)]
@@ -153,23 +156,23 @@ class StudySelection(JobFlags):
         content = {"settings": settings, "needs": needs}
         return Job(name, content, home=folder, outputs=[folder], work=work, needs=needs)
 
-    def _rollout_jobs(self, folder: Path, needed: Sequence[Job]) -> list[Job]:
+    def _rollout_jobs(self, stage: str, folder: Path, needed: Sequence[Job]) -> list[Job]:
         """Jobs of what the rollouts begin with; the stage adds what its power asks for."""
         config = self.config(folder.name)
         parts = -(-min(config.rollouts.per_group, config.queries.per_group) // _QUERIES)
-        names_of = [f"rollouts {part + 1} of {parts} of {folder}" for part in range(parts)]
+        names_of = [f"{stage} {part + 1} of {parts} of {folder}" for part in range(parts)]
         return [
-            self._job(name, partial(self._roll_out, part, parts), needed)
+            self._job(name, partial(self._roll_out, stage, part, parts), needed)
             for part, name in enumerate(names_of)
         ]
 
-    def _roll_out(self, part: int, parts: int) -> None:
+    def _roll_out(self, stage: str, part: int, parts: int) -> None:
         from toptail_paper.selection.run import Stages
         from toptail_paper.selection.stages import Selection
 
         task = load_task(self.task)
         study = Selection.at(self.out, self.config(task.name, task.data.val), self.runs)
-        Stages(study, task.data, UserInputs(self.pools)).roll_out(part, parts)
+        Stages(study, task.data, UserInputs(self.pools)).roll_out(stage, part, parts)
 
     def declared(self) -> Path:
         """Freeze the queries and declare the criteria; returns the declaration's path."""
@@ -210,12 +213,12 @@ class StudySelection(JobFlags):
         return run_study(STUDY, request, tables=TABLES in stages)
 
     def stages(self) -> list[str]:
-        known = (*STAGES, IDEALS_STAGE, TABLES)
+        known = (*STAGES, IDEALS_STAGE, EXPERT_STAGE, TABLES)
         wanted = names(self.stage)
         for stage in wanted:
             if stage not in known:
                 raise InputError(f"There is no stage '{stage}': they are {', '.join(known)}.")
-        on_demand = {IDEALS_STAGE, *(() if self.deployed else ("deployment",))}
+        on_demand = {IDEALS_STAGE, EXPERT_STAGE, *(() if self.deployed else ("deployment",))}
         return [s for s in known if s in wanted or not (wanted or s in on_demand)]
 
     def config(self, task: str, val: Trajectories | None = None) -> SelectionConfig:

@@ -19,6 +19,9 @@ STAGES = (
 IDEALS_STAGE = "ideals"
 """The stage of the ideal critics, made after the scores on request: it takes minutes."""
 
+EXPERT_STAGE = "rollouts_expert"
+"""The stage of rollouts that a policy which reaches goals continues, made on request."""
+
 
 @dataclass(frozen=True)
 class PoolSettings:

@@ -36,7 +36,9 @@ class SelectionFolder:
         self.pools = path / "pools.npz"
         """The candidates and their labels of local support."""
         self.rollouts = path / "rollouts.npz"
-        """The returns of the simulator's rollouts."""
+        """The returns of the simulator's rollouts, which the behaviour model continues."""
+        self.rollouts_expert = path / "rollouts_expert.npz"
+        """The returns of rollouts which a policy that reaches goals continues."""
 
     def values(self, judge: str) -> Path:
         return self.path / "values" / f"{judge}.npz"
@@ -66,8 +68,8 @@ class SelectionFolder:
 
     def scored(self) -> list[Path]:
         """The files that exist and could not have been made before something was scored."""
-        found = [*self.columns().values(), *self.judges().values()]
-        return found + ([self.rollouts] if self.rollouts.is_file() else [])
+        rollouts = [path for path in (self.rollouts, self.rollouts_expert) if path.is_file()]
+        return [*self.columns().values(), *self.judges().values(), *rollouts]
 
 
 def check_shape(path: Path, name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:

@@ -1,9 +1,9 @@
-"""The tables about the judges and about deployment: ``judges`` and ``deployment``."""
+"""The tables ``judges``, ``rollouts-expert`` and ``deployment``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from toptail_paper.study.naming import TRIVIAL, is_circular
 from toptail_paper.study.tables import StoredCell, cell, with_more
 from toptail_paper.triples.bootstrap import TrajectoryBootstrap
 
-ROLLOUTS = "rollouts"
+ROLLOUTS, RAW = "rollouts", "raw"
+SeedGains: TypeAlias = Mapping[int | None, float]
+"""Training seed, None without one -> gain."""
 
 
 def reference_admission(data: TaskSelection, judge: str = REFERENCE) -> dict[str, Any] | None:
@@ -35,21 +37,26 @@ def reference_admission(data: TaskSelection, judge: str = REFERENCE) -> dict[str
 def rollout_cells(
     audited: Mapping[str, Any] | None,
     by_seed: Mapping[str, Mapping[int | None, float]] | None = None,
+    against: str = RANDOM,
 ) -> dict[str, StoredCell]:
-    """Scorer -> its gain over a random candidate in the simulator.
+    """Scorer -> its gain in the simulator over a random candidate, or over another selector.
 
     ``by_seed`` has the gains of each training seed, of which ``audited`` has the mean.
     """
     seeds = by_seed or {}
     found: dict[str, StoredCell] = {}
     for row in audited["comparisons"] if audited is not None else ():
-        if row["b"] == RANDOM:
+        if against in (row["a"], row["b"]):
+            name, ends = row["a"], (row["difference"], row["low"], row["high"])
             known = row["low"] is not None
-            gains = seeds.get(row["a"], {})
+            if against == name:  # the difference is that of the other one's gain
+                name = row["b"]
+                ends = (-ends[0], -ends[2], -ends[1]) if known else (-ends[0], None, None)
+            gains = seeds.get(name, {})
             trained = {seed: gain for seed, gain in gains.items() if seed is not None}
-            found[row["a"]] = cell(trained or {TRAINING_SEED: row["difference"]}) | {
-                "low": row["low"],
-                "high": row["high"],
+            found[name] = cell(trained or {TRAINING_SEED: ends[0]}) | {
+                "low": ends[1],
+                "high": ends[2],
                 "half_width": row["half_width"],
                 "ci_excludes_zero": known and (row["low"] > 0 or row["high"] < 0),
                 "variance_ratio": row["variance_ratio"],
@@ -59,7 +66,7 @@ def rollout_cells(
 
 
 def rollout_draws(
-    picks: JudgedPicks, cells: Mapping[str, StoredCell], resamples: int
+    picks: JudgedPicks, cells: Mapping[str, StoredCell], resamples: int, against: str = RANDOM
 ) -> dict[str, StoredCell]:
     """The cells of `rollout_cells` with bootstrap replicates, which all selectors share.
 
@@ -76,10 +83,45 @@ def rollout_draws(
     at = {str(name): place for place, name in enumerate(picks.selector.to_pylist())}
     return {
         name: with_more(
-            entry, draws=resampled.mean(means[:, at[name]] - means[:, at[RANDOM]]).draws
+            entry, draws=resampled.mean(means[:, at[name]] - means[:, at[against]]).draws
         )
         for name, entry in cells.items()
     }
+
+
+def expert_table(
+    data: TaskSelection, audited: Mapping[str, Any] | None, resamples: int
+) -> dict[str, Any] | None:
+    """Gains in rollouts that a policy which reaches goals continues, and less those of raw."""
+    rollouts = data.rollouts_expert
+    if rollouts is None:
+        return None
+    gains, picks = rollouts.gains(), rollouts.picks()
+    found = {"rollout_delta": rollout_draws(picks, rollout_cells(audited, gains), resamples)}
+    if RAW in gains:
+        less = {name: _less(own, gains[RAW]) for name, own in gains.items()}
+        paired = rollout_cells(audited, less, against=RAW)
+        found["less_raw"] = rollout_draws(picks, paired, resamples, against=RAW)
+    rows: dict[str, dict[str, StoredCell]] = {
+        name: {metric: cells[name] for metric, cells in found.items() if name in cells}
+        for name in found["rollout_delta"]
+    }
+    notes = [
+        "rollout_delta: gain of the pick over random candidates of its pool, with the paired 95 % "
+        "interval. less_raw: the same less the gain of raw, paired by query.",
+        f"{len(rollouts.query)} queries; mean return of the random candidates "
+        f"{rollouts.random_returns.mean():.4f}; share of the queries in which every rollout "
+        f"returned the same {rollouts.share_same:.3f}.",
+    ]
+    caption = f"Gain by rollouts on {data.key}, continued by a policy that reaches goals"
+    return TABLES["rollouts-expert"].table(caption, {data.key: rows}, notes)
+
+
+def _less(gains: SeedGains, others: SeedGains) -> dict[int | None, float]:
+    """Differences of gains by training seed; from the others' mean where the seeds differ."""
+    mean = float(np.mean(list(others.values())))
+    same = gains.keys() == others.keys()
+    return {seed: gain - (others[seed] if same else mean) for seed, gain in gains.items()}
 
 
 def agreement_cells(data: TaskSelection) -> dict[str, StoredCell]:

@@ -65,6 +65,8 @@ class TaskSelection:
     deployment: Mapping[str, Any]
     norms: Mapping[str, NDArray[np.float32]]
     """Column to the norms of phi, as `scores`; critics with embeddings alone, where stored."""
+    rollouts_expert: RolloutAudit | None = None
+    """Returns of rollouts that a policy which reaches goals continues, if they were made."""
 
     @property
     def key(self) -> str:
@@ -142,6 +144,7 @@ def read_selection(folder: str | Path) -> TaskSelection:
     values = _columns(files.judges(), "values", (-1, *shape), made_from)
     rolled_out = on_queries | {"candidates": pools_sha256(pools)}
     rollouts = _rollouts(files.rollouts, rolled_out, scores, values)
+    by_expert = rolled_out | {"continuation": "expert"}
     return TaskSelection(
         folder=files.path,
         task=declared["task"],
@@ -159,6 +162,7 @@ def read_selection(folder: str | Path) -> TaskSelection:
             path.stem: read_json(path) for path in entries(files.path, "deployment/*.json")
         },
         norms=_columns(files.normed(), "norms", shape, made_from),
+        rollouts_expert=_rollouts(files.rollouts_expert, by_expert, scores, values),
     )
 
 

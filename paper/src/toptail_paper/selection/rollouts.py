@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import jax
 import numpy as np
@@ -58,10 +58,12 @@ Judge: TypeAlias = Callable[[IntArray, IntArray, Callable[[int], None]], Returns
 PAIRS_PER_PART: Final = 512
 """(query, candidate) pairs that are rolled out and stored together: what an interrupted run may
 lose. With fewer, simulations would idle more often at the end of a part."""
-PARTS: Final = "rollouts.parts"
-"""Folder of finished parts, until the audit is written."""
-
 _FORMAT: Final = "toptail-rollouts-1"
+
+
+def parts_folder(folder: Path, suffix: str) -> Path:
+    """Folder of finished parts, until the audit is written."""
+    return folder / f"rollouts{suffix}.parts"
 
 
 class RolloutStore:
@@ -246,6 +248,7 @@ def judge_by_rollouts(
     picks: Mapping[str, IntArray],
     settings: RolloutSettings,
     *,
+    suffix: str = "",
     most_per_group: int | None = None,
     tick: Tick = no_tick,
 ) -> RolloutAudit:
@@ -262,11 +265,14 @@ def judge_by_rollouts(
     ----------
     picks
         Selector to the candidate it picks, ``[Q]``: see `selector_picks`. ``logged`` is added.
+    suffix
+        Added to the names of the files: rollouts by another continuation have files of their own.
     most_per_group
         Where to stop even without power; by default ``settings.most`` times the first number.
     """
-    path, design = folder / "rollouts.npz", Design(setup, picks, settings)
-    made_from, store = setup.made_from(settings), setup.store(folder / PARTS, settings)
+    path, design = folder / f"rollouts{suffix}.npz", Design(setup, picks, settings)
+    made_from = setup.made_from(settings)
+    store = setup.store(parts_folder(folder, suffix), settings)
     if (stored := fitting(path, made_from)) is not None:
         store.add_audit(_same_picks(path, RolloutAudit.of(stored), design.picks))
     most = settings.most * settings.per_group if most_per_group is None else most_per_group
@@ -278,7 +284,7 @@ def judge_by_rollouts(
         setup.roll_out(store, settings, audited[:, None], candidate, tick)
         result = _audit(setup, store, audited, candidate, tuple(design.picks))
         result.stored({**made_from, "per_group": per_group, "most_per_group": most}).write(path)
-        result.picks().write(folder / "picks.parquet")
+        result.picks().write(folder / f"picks{suffix}.parquet")
         store.clear()  # the audit's file has them now
         complete = len(audited) == len(setup.queries)
         if power(result, settings.e_min)["admitted"] or per_group >= most or complete:
@@ -325,8 +331,13 @@ class RolloutStage:
     """The rollouts of one study, of what its stored scores pick.
 
     The continuation policy is the diffusion run that proposes candidates,
-    ``RUNS/TASK/diffusion/seed-N``.
+    ``RUNS/TASK/diffusion/seed-N``. `ExpertStage` has another one.
     """
+
+    suffix: ClassVar[str] = ""
+    """Added to the names of the files."""
+    needs_runs: ClassVar[bool] = True
+    """Whether the continuation policy is a trained run."""
 
     study: Selection
     queries: FrozenQueries
@@ -335,8 +346,8 @@ class RolloutStage:
 
     def audit(self, most_per_group: int | None = None) -> RolloutAudit:
         """`judge_by_rollouts`; without runs, the stored rollouts."""
-        study, settings = self.study, self.study.config.rollouts
-        if study.runs is None:
+        study, settings = self.study, self.settings
+        if study.runs is None and self.needs_runs:
             expected = {
                 "queries": self.queries.sha256,
                 "candidates": pools_sha256(self.pools),
@@ -346,7 +357,11 @@ class RolloutStage:
                 return RolloutAudit.of(stored)
         how = self.setup, self._picks(), settings
         return judge_by_rollouts(
-            study.folder.path, *how, most_per_group=most_per_group, tick=study.tick
+            study.folder.path,
+            *how,
+            suffix=self.suffix,
+            most_per_group=most_per_group,
+            tick=study.tick,
         )
 
     def part(self, number: int, count: int) -> None:
@@ -354,17 +369,21 @@ class RolloutStage:
 
         A return does not depend on what is rolled out beside it.
         """
-        settings = self.study.config.rollouts
+        settings = self.settings
         design = Design(self.setup, self._picks(), settings)
         audited = audited_queries(self.queries, settings.per_group)[number::count]
-        folder = self.study.folder.path / PARTS / f"job-{number:04d}"
+        folder = parts_folder(self.study.folder.path, self.suffix) / f"job-{number:04d}"
         candidate, store = design.candidates(audited), self.setup.store(folder, settings)
         self.setup.roll_out(store, settings, audited[:, None], candidate, no_tick)
+
+    @property
+    def settings(self) -> RolloutSettings:
+        return self.study.config.rollouts
 
     @cached_property
     def setup(self) -> RolloutSetup:
         study = self.study
-        continuation, policy = self._behaviour_model()
+        continuation, policy = self._continuation()
         maze = maze_environment(study.config.task)
         assert maze.make is not None
         return RolloutSetup(
@@ -394,7 +413,7 @@ class RolloutStage:
             )
         return picks
 
-    def _behaviour_model(self) -> tuple[ContinuationPolicy, dict[str, Any]]:
+    def _continuation(self) -> tuple[ContinuationPolicy, dict[str, Any]]:
         """The behaviour model, which must be the one that proposed the candidates."""
         config = self.study.config
         home = self.study.needed_runs("Rolling out") / config.task / "diffusion"

@@ -22,7 +22,7 @@ from toptail.lab.training.config import keep_compiled
 from toptail.lab.training.runs import RECORD, Run, run_folder
 from toptail.lab.training.session import TrainingJob, Watch
 from toptail.report.text import join
-from toptail_paper.selection.config import IDEALS_STAGE, STAGES, SelectionConfig
+from toptail_paper.selection.config import EXPERT_STAGE, IDEALS_STAGE, STAGES, SelectionConfig
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.pools import CandidatePools, file_proposal
 from toptail_paper.selection.rollout_data import RESERVED, TRAINING_SEED
@@ -45,6 +45,7 @@ from toptail_paper.study.results import note
 from toptail_paper.study.training import TrainingSettings, train_missing
 
 if TYPE_CHECKING:
+    from toptail_paper.selection.expert_rollouts import ExpertStage
     from toptail_paper.selection.rollouts import RolloutStage
 
 
@@ -108,6 +109,7 @@ class Stages:
             "scores": self._scores,
             IDEALS_STAGE: self._ideals,
             "rollouts": self._rollouts,
+            EXPERT_STAGE: self._rollouts_expert,
             "deployment": self._deployment,
         }
         unknown = [stage for stage in stages if stage not in steps]
@@ -147,6 +149,12 @@ class Stages:
         from toptail_paper.selection.rollouts import RolloutStage
 
         return RolloutStage(self.study, self.queries, self.pools, self.dataset.val)
+
+    @cached_property
+    def rollouts_expert(self) -> ExpertStage:
+        from toptail_paper.selection.expert_rollouts import ExpertStage
+
+        return ExpertStage(self.study, self.queries, self.pools, self.dataset.val)
 
     def _queries(self) -> str:
         _ = self.queries
@@ -224,9 +232,15 @@ class Stages:
         self.rollouts.audit()
         return ""
 
-    def roll_out(self, part: int, parts: int) -> None:
-        """One of so many parts of the rollouts, once everything before them is stored."""
-        if self.simulated and self.study.runs is not None:
+    def _rollouts_expert(self) -> str:
+        self.rollouts_expert.audit()
+        return ""
+
+    def roll_out(self, stage: str, part: int, parts: int) -> None:
+        """One of so many parts of a stage of rollouts, once everything before it is stored."""
+        if stage == EXPERT_STAGE:
+            self.rollouts_expert.part(part, parts)
+        elif self.simulated and self.study.runs is not None:
             keep_compiled()
             self.rollouts.part(part, parts)
 

@@ -182,6 +182,19 @@ CONTENT: Final[tuple[Shown, ...]] = (
         ("tab:fixed-query",),
         _ROLLOUTS,
     ),
+    _table(
+        "rollouts-expert",
+        "Gain by rollouts, continued by a policy that reaches goals",
+        "The same picks; after the picked action the policy that collected the data goes on, "
+        "without noise, to the goal. Discounted success less the mean of random candidates of the "
+        "same pool, and less that of raw's picks; paired 95 % intervals, trajectories resampled. "
+        "* The interval excludes zero.",
+        {
+            "rollout_delta": Metric("Δ against random", show=gain),
+            "less_raw": Metric("Δ against raw", show=gain),
+        },
+        part="selection",
+    ),
     View("selection", verdict_sheets),
     View("selection", group_sheets),
     _table(

@@ -25,9 +25,11 @@ from toptail.pools import ScoredPools
 from toptail.pools.columns import split_seed
 from toptail.progress import Tick, no_tick
 from toptail.results import write_report
+from toptail_paper.selection.config import EXPERT_STAGE
 from toptail_paper.selection.files import REFERENCE, SelectionFolder
 from toptail_paper.selection.judge_tables import (
     deployment_table,
+    expert_table,
     judges_table,
     rollout_cells,
     rollout_draws,
@@ -51,8 +53,6 @@ from toptail_paper.study.tables import write_tables
 
 AUDIT = "audit"
 """Folder of the audit under the first judge; the others are in ``audit_JUDGE``."""
-ROLLOUTS = "audit_rollouts"
-"""Folder of the audit of the simulator's picks."""
 PICKS_RESAMPLES = 20_000
 """Resamples of the rollouts' audit, at least; there are few queries and many selectors."""
 
@@ -175,22 +175,26 @@ def write_audits(data: TaskSelection, resamples: int = 10_000) -> dict[str, dict
     """Write the audit of every judge into the task's folder; return those written, by judge.
 
     The first judge's report is ``audit/``, another's ``audit_JUDGE/``, and that of the simulator's
-    picks ``audit_rollouts/``.
+    picks ``audit_rollouts/``; ``audit_rollouts_expert/`` is of picks that a policy which reaches
+    goals continued.
     """
     results: dict[str, dict[str, Any]] = {}
     for judge in data.judges if data.scores else []:
         results[judge] = audit_pools(data, judge, resamples)
         folder = AUDIT if judge == data.judges[0] else f"{AUDIT}_{judge}"
         write_report(results[judge], data.folder / folder)
-    if data.picks is not None:
-        results["rollouts"] = picks_content(
-            data.picks,
+    by_expert = None if data.rollouts_expert is None else data.rollouts_expert.picks()
+    for name, picks in (("rollouts", data.picks), (EXPERT_STAGE, by_expert)):
+        if picks is None:
+            continue
+        results[name] = picks_content(
+            picks,
             baseline=RANDOM,
             # Dozens of pairs are compared: fewer resamples could not give a small p-value.
             resamples=max(resamples, PICKS_RESAMPLES),
             command=f"toptail-paper study selection --task {data.task}",
         )
-        write_report(results["rollouts"], data.folder / ROLLOUTS)
+        write_report(results[name], data.folder / f"{AUDIT}_{name}")
     return results
 
 
@@ -222,6 +226,7 @@ def write_results(
         "function-class": function_class_table(measured),
         "factored": factored_table(measured),
         "judges": judges,
+        "rollouts-expert": expert_table(data, audits.get(EXPERT_STAGE), resamples),
         "deployment": deployment_table(data),
         LABEL: search_error_table(measured),
         PICK_NORM: pick_norm_table(measured),

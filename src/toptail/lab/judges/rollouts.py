@@ -7,7 +7,7 @@ with a design of its own makes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
 from toptail.lab.environments.rollout import BatchMaker, RolloutRules, RolloutStarts, roll_out
+from toptail.lab.tasks.episodes import DirectionExpert, Expert, Situation, unit
+from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 
 if TYPE_CHECKING:
@@ -30,8 +32,8 @@ observations [m, o], goals [m, o] or None) -> actions [m, a]."""
 SLOTS = 2_048
 """Simulations that are stepped together, at most."""
 BLOCK, GPU_BLOCK = 256, SLOTS
-"""Rows of one call of the behaviour model on a CPU and on a GPU. Calls of one size round alike, so
-that a return does not depend on the rollouts beside it. Small calls keep the activations in a
+"""Rows of one call of a continuation policy on a CPU and on a GPU. Calls of one size round alike,
+so that a return does not depend on the rollouts beside it. Small calls keep the activations in a
 CPU's cache; a GPU takes all rows at once."""
 
 
@@ -99,15 +101,44 @@ class ModelContinuation:
         """Draw actions in calls of one size; the last is filled up by repetition."""
         from toptail.lab.proposals.denoiser import row_keys
 
-        block, n = self._block, len(keys)
-        padded = np.pad(np.arange(n), (0, -n % block), mode="edge")
         drawn = []
-        for i in range(0, len(padded), block):
-            rows = padded[i : i + block]
+        for rows in _blocks(len(keys), self._block):
             query, repeat, taken = keys[rows].T
             own = row_keys(self._key, query, repeat, taken + 1)
             drawn.append(self._policy.sample_rows(own, observed[rows], goals[rows], self._steps))
-        return np.concatenate(drawn)[:n]
+        return np.concatenate(drawn)[: len(keys)]
+
+
+class ExpertContinuation:
+    """The policy that collects a maze's data as continuation, without its action noise.
+
+    It heads for the centre of the next cell of a shortest path to the goal, as in data collection.
+    If that cell is the goal's, it heads for the goal itself, which may be off the centre. The first
+    two numbers of observations and goals are positions. ``expert`` moves the agent in the direction
+    and must have no memory of an episode; without it the direction is the action, as in PointMaze.
+    """
+
+    def __init__(self, maze: Maze, expert: Expert | None = None) -> None:
+        self._maze, self._expert = maze, expert or DirectionExpert()
+
+    def __call__(self, keys: IntArray, observed: FloatArray, goals: FloatArray) -> FloatArray:
+        """Act in calls of one size; nothing is drawn, so the keys do not matter."""
+        acted = [self._act(observed[rows], goals[rows]) for rows in _blocks(len(keys), BLOCK)]
+        return np.concatenate(acted)[: len(keys)]
+
+    def _act(self, observed: FloatArray, goals: FloatArray) -> FloatArray:
+        maze, seen = self._maze, observed.astype(np.float64)
+        positions, ends = seen[:, :2], goals[:, :2].astype(np.float64)
+        last = maze.cell(ends)
+        following = maze.next_cell[maze.cell(positions), last]
+        targets = np.where((following == last)[:, None], ends, maze.centre(following))
+        situation = Situation(seen, positions, ends, unit(targets - positions), maze)
+        return np.asarray(np.clip(self._expert.actions(situation), -1.0, 1.0), dtype=np.float32)
+
+
+def _blocks(n: int, size: int) -> Iterator[IntArray]:
+    """The numbers 0 … n − 1 in blocks of one size; the last is filled up by repetition."""
+    yield from np.pad(np.arange(n), (0, -n % size), mode="edge").reshape(-1, size)
 
 
 def rollout_returns(

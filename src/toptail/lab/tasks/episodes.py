@@ -143,7 +143,7 @@ class Navigator:
             return None
         changes = -(-self._rows // EXPLORE_STEPS)
         drawn = np.stack([rng.standard_normal((changes, 2)) for rng in rngs])
-        return _unit(drawn)
+        return unit(drawn)
 
     def _goals(self, reached: NDArray[np.bool_]) -> int:
         """Number of goals reached: in navigate episodes each of them, in others at most one."""
@@ -205,7 +205,7 @@ class Navigator:
         """
         positions = batch.positions()
         if directions is None:
-            directions = _unit(batch.maze.subgoal(positions, goals) - positions)
+            directions = unit(batch.maze.subgoal(positions, goals) - positions)
         situation = Situation(observations, positions, goals, directions, batch.maze)
         return np.clip(self._expert.actions(situation) + noise, -1.0, 1.0).astype(np.float32)
 
@@ -233,7 +233,7 @@ def _task_info(maze: Maze, start: int, ball: int, goal: int) -> dict[str, tuple[
     }
 
 
-def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+def unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Vectors divided by their length + 1e-6, as the package does."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / (length + 1e-6), dtype=np.float64)

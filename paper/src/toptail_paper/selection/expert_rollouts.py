@@ -1,0 +1,54 @@
+"""Rollouts that a policy which reaches goals continues, beside those of the behaviour model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from toptail.errors import InputError, option
+from toptail.lab.judges.rollouts import ContinuationPolicy, ExpertContinuation
+from toptail.lab.tasks.maze import Maze
+from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name
+from toptail.lab.tasks.simulator import make_env
+from toptail.lab.walkers.experts import expert_for
+from toptail_paper.selection.config import EXPERT_STAGE, RolloutSettings
+from toptail_paper.selection.rollouts import RolloutStage
+from toptail_paper.study.main_settings import main_settings
+from toptail_paper.study.naming import task_title
+
+FAMILIES = ("pointmaze", "antmaze", "humanoidmaze")
+"""Tasks whose data was collected by a policy without a memory of its episode."""
+
+
+class ExpertStage(RolloutStage):
+    """The rollouts of the same picks, continued by the policy that collected the data.
+
+    It acts without noise, so that one rollout of each (query, candidate) is enough.
+    """
+
+    suffix: ClassVar[str] = "_expert"
+    needs_runs: ClassVar[bool] = False
+
+    @property
+    def settings(self) -> RolloutSettings:
+        return replace(super().settings, repeats=1)
+
+    def _continuation(self) -> tuple[ContinuationPolicy, dict[str, Any]]:
+        return expert_continuation(self.study.config.task)
+
+
+def expert_continuation(task: str) -> tuple[ContinuationPolicy, dict[str, Any]]:
+    """The collecting policy of a maze, with the walker of its main settings, and its origin."""
+    name = parse_name(task) if task in OGBENCH_NAMES else None
+    if name is None or name.family not in FAMILIES or not name.has_batches:
+        raise InputError(
+            f"There is no policy that reaches goals for {task}: expected a PointMaze, an AntMaze "
+            f"or a HumanoidMaze without teleports. Leave {EXPERT_STAGE} out of {option('stage')}; "
+            "the stage rollouts continues by the behaviour model."
+        )
+    expert = expert_for(name, main_settings(task_title(task)).walkers)
+    return ExpertContinuation(Maze.of(make_env(name.environment)), expert), {
+        "continuation": "expert",
+        "policy": "the direction itself" if expert is None else expert.describe(),
+        "heads_for": "centre of the next cell of a shortest path; the goal where that cell is its",
+    }
