@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -20,17 +20,20 @@ from toptail.commands.flags import (
     SCALE,
     JobFlags,
     Names,
+    Words,
     names,
     need_training,
     own_words,
+    parts,
 )
 from toptail.commands.terminal import say
 from toptail.commands.train import BEHAVIOUR, HEAD
 from toptail.errors import InputError, NotDoneError
 from toptail.jobs.job import Resources
-from toptail.lab.critics.registry import MAIN, label_of, split_label
+from toptail.lab.critics.registry import MAIN, label_of, load, split_label
 from toptail.lab.critics.registry import names as critics_in
 from toptail.lab.tasks.names import parse_name
+from toptail_paper.commands.settings import SIZES, TrainingSize
 from toptail_paper.study.main_settings import MAIN_SETTINGS, MainSettings, main_settings
 
 if TYPE_CHECKING:
@@ -84,6 +87,12 @@ class TaskJobs(JobFlags):
     given."""
     steps: Annotated[int | None, SCALE] = None
     """Optimizer steps of every critic and behaviour model; the studies' own unless given."""
+    set: Annotated[Words, SCALE, tyro.conf.arg(metavar="NAME=VALUE,...")] = ()
+    """Sizes of every network that has them: batch_size, learning_rate, hidden (width), depth and
+    embed_dim, as in hidden=128,batch_size=256."""
+    episodes: Annotated[int | None, SCALE] = None
+    """Training episodes that are collected, and a tenth for validation; as many as in the published
+    data set unless given."""
     minutes: Annotated[float | None, SCALE] = None
     """Stop after so many minutes; no limit unless given."""
     accelerator: Annotated[int, SCALE] = 2
@@ -165,6 +174,8 @@ class TaskJobs(JobFlags):
 
         file = self._data / f"{settings.data}.npz"
         words = ["data", "collect", settings.data, "--out", str(file)]
+        if self.episodes is not None:
+            words += ["--episodes", str(self.episodes)]
         if settings.walkers is not None:
             words += ["--walkers", str(settings.walkers)]
         both = [split_path(file, split) for split in ("train", "val")]
@@ -178,11 +189,21 @@ class TaskJobs(JobFlags):
 
         words = ["train", "--task", data, "--out", str(self._runs), "--critics", critic]
         words += ["--seeds", ",".join(map(str, seeds)), "--steps", str(self._steps(data))]
+        if sizes := self._sizes(critic):
+            words += ["--set", ",".join(sizes)]
         if is_head(critic):
             words += ["--on", str(self._runs / data / HEAD_BASE)]
         home = self._runs / data / label_of(*split_label(critic))
         records = [run_folder(home, seed) / RECORD for seed in seeds]
         return self._job(f"train {label} {critic}", words, needs, records, ACCELERATOR)
+
+    def _sizes(self, critic: str) -> list[str]:
+        """What ``--set`` asks for and the critic has; the behaviour model has no embeddings."""
+        TrainingSize(set=self.set).sizes()  # refuses what is no size
+        own = {*SIZES} - {"embed_dim"}
+        if critic != BEHAVIOUR:
+            own |= {field.name for field in fields(load(critic))}
+        return [part for part in parts(self.set) if part.partition("=")[0] in own]
 
     def _steps(self, name: str) -> int:
         from toptail_paper.semantics.train import SemanticsTraining

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
-from toptail.commands.flags import DECIDE, Names, names
+from toptail.commands.flags import DECIDE, SCALE, Names, names
 from toptail.commands.train import HEAD
 from toptail.errors import InputError
 from toptail.jobs.job import Resources
+from toptail.lab.check.candidates import REFERENCE_SEEDS
 from toptail.lab.critics.registry import entry
 from toptail.lab.critics.registry import names as critics_in
 from toptail.lab.tasks.names import parse_name
@@ -53,6 +54,9 @@ ROUNDS: Final = (
 )
 """What is trained first: tasks and critics."""
 
+SEEDS: Final = (42, 43, 44)
+"""Training seeds of every critic."""
+
 ENSEMBLES: Final = {"tdq": ("q_min", "q_lcb"), "raw": ("f_raw_min", "f_raw_lcb")}
 """Readouts of the two networks of a run beside their mean, which are rows of their own."""
 
@@ -75,6 +79,11 @@ class Zoo(TaskJobs):
 
     critics: Annotated[Names, DECIDE] = ()
     """Only these critics, beside TD-Q and raw, which they are compared with."""
+    no_studies: Annotated[bool, DECIDE] = False
+    """Leave both studies out, and with them the behaviour model: the checks alone."""
+    starts: Annotated[int | None, SCALE] = None
+    """Episodes of each distance group in which a critic is followed; 80 on PointMaze and 40 on
+    other tasks unless given."""
 
     def jobs(self) -> list[Job]:
         """Collections first, then the rounds, each with what follows from it."""
@@ -127,6 +136,13 @@ class Zoo(TaskJobs):
         if others := tuple(task for task in tasks if task not in (*WHOLE, *CURED)):
             yield others, (*HEADED, "cosine", *FURTHER, *SLOW)
 
+    def _judges_of(self, data: str) -> dict[str, tuple[int, ...]]:
+        """What proposes and judges, with all seeds; for checks alone the reference ensemble."""
+        if not self.no_studies:
+            return judges_of(data)
+        reference = () if parse_name(data).family == "pointmaze" else REFERENCE_SEEDS
+        return {"tdq": (*SEEDS, *reference)}
+
     def _trainings(
         self,
         task: str,
@@ -136,8 +152,8 @@ class Zoo(TaskJobs):
         trained: dict[str, Job],
     ) -> Iterator[Job]:
         """The trainings of a round; ``trained`` has those of the task by critic, and gets these."""
-        judges = judges_of(settings.data)
-        seeds = judges["tdq"][:3]
+        judges = self._judges_of(settings.data)
+        seeds = SEEDS
         for critic in dict.fromkeys((*judges, *critics)):
             if critic in trained:
                 continue
@@ -153,7 +169,11 @@ class Zoo(TaskJobs):
         """What is asked of the critics of a round: both studies, and a check of each."""
         first = set(HEADED) <= set(critics) or bool(self.critics)
         every, name = [job.id for job in trained.values()], settings.data
-        of_judges = [trained[each].id for each in judges_of(name)]
+        of_judges = [trained[each].id for each in self._judges_of(name)]
+        for critic in critics:
+            yield from self._checks(task, name, critic, [trained[critic].id, *of_judges])
+        if self.no_studies:
+            return
         folder = self.out / "selection" / name
         study = ["study", "selection", "--task", name, "--runs", str(self._runs)]
         study += ["--rollout-queries", str(settings.rollout_queries)]
@@ -168,8 +188,6 @@ class Zoo(TaskJobs):
             before = [scored.id, rolled.id]
             yield scored
             yield rolled
-        for critic in critics:
-            yield from self._checks(task, name, critic, [trained[critic].id, *of_judges])
         label = f"{task}, {critics[0]} to {critics[-1]}"
         semantics = self.out / "semantics" / name
         words = ["study", "semantics", "--task", name, "--runs", str(self._runs)]
@@ -188,7 +206,8 @@ class Zoo(TaskJobs):
         check = ["check", "--task", name, "--runs", str(self._runs)]
         check += ["--judge", "exact" if point else "reference"]
         check += [word for scorer in scorers for word in ("--scorer", scorer)]
-        sizes = {"": ["--pools", "nearest,uniform,ascent", "--starts", "80" if point else "40"]}
+        starts = (80 if point else 40) if self.starts is None else self.starts
+        sizes = {"": ["--pools", "nearest,uniform,ascent", "--starts", str(starts)]}
         if point:
             few = ["--per-group", "60", "--starts", "1", "--follow-k", "1,2"]
             sizes["-10000"] = ["--pools", "uniform", "--pool-size", "10000", *few]
