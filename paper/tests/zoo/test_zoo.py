@@ -209,7 +209,7 @@ def checked(folder: Path, critic: str, noise: float) -> None:
 
 def test_a_run_of_the_zoo_has_a_leaderboard(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no check of a critic"):
-        write_leaderboard(tmp_path)
+        write_leaderboard(tmp_path, TASK)
     for critic, noise in (("tdq", 0.1), ("raw", 1.0), ("clip", 0.9)):
         checked(tmp_path / "check" / TASK / critic, critic, noise)
         run = tmp_path / "runs" / TASK / critic / "seed-1"
@@ -217,7 +217,7 @@ def test_a_run_of_the_zoo_has_a_leaderboard(tmp_path: Path) -> None:
         write_json(run / "record.json", {"seconds": 60.0})
         (run / "metrics.jsonl").write_text('{"step": 9, "auc": 0.75}\n')
     (tmp_path / "check" / TASK / "raw-10000").mkdir()
-    text = write_leaderboard(tmp_path).read_text("utf-8")
+    text = write_leaderboard(tmp_path, TASK).read_text("utf-8")
     rows = [line.split(" | ") for line in text.splitlines()[2:]]
     assert [row[0].removeprefix("| ") for row in rows[:3]] == [
         "TD-Q",
@@ -225,11 +225,11 @@ def test_a_run_of_the_zoo_has_a_leaderboard(tmp_path: Path) -> None:
         "Raw bilinear",
     ]
     assert rows[0][5:] == ["safe", "no gain", "75 %", "better", "0.750", "60 |"]
-    content = json.loads((tmp_path / "leaderboard" / "summary.json").read_text("utf-8"))
+    content = json.loads((tmp_path / "leaderboard" / TASK / "summary.json").read_text("utf-8"))
     assert content["cure"] is None
     assert content["commit"] == "abc"
     found = toptail.audit(
-        tmp_path / "leaderboard" / "pointmaze_nearest.parquet",
+        tmp_path / "leaderboard" / TASK / "pointmaze_nearest.parquet",
         scores=["tdq@1", "tdq@2"],
         values="value",
         query="query",

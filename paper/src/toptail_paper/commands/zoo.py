@@ -13,7 +13,6 @@ from toptail.commands.flags import DECIDE, SCALE, Names, names
 from toptail.commands.train import HEAD
 from toptail.errors import InputError
 from toptail.jobs.job import Resources
-from toptail.lab.check.candidates import REFERENCE_SEEDS
 from toptail.lab.critics.registry import entry
 from toptail.lab.critics.registry import names as critics_in
 from toptail.lab.tasks.names import parse_name
@@ -60,6 +59,9 @@ SEEDS: Final = (42, 43, 44)
 ENSEMBLES: Final = {"tdq": ("q_min", "q_lcb"), "raw": ("f_raw_min", "f_raw_lcb")}
 """Readouts of the two networks of a run beside their mean, which are rows of their own."""
 
+SIMULATED: Final = {"AntMaze": "antmaze", "HumanoidMaze": "humanoidmaze"}
+"""Tasks whose picks are judged in the simulator without the studies, and the maze's function."""
+
 BESIDE: Final = Resources(0.0, 0.0)
 """A job that starts as soon as it can, beside all others."""
 
@@ -74,7 +76,7 @@ class Zoo(TaskJobs):
     Collects the data, trains the critics, judges their picks in both studies, and checks each one:
     best of up to 64 and 10,000 candidates, ascent, and followed at every step. Stopped at any
     moment, the same command goes on. OUT/check has a folder for each critic, and OUT/leaderboard
-    those of PointMaze beside each other.
+    those of each task beside each other.
     """
 
     critics: Annotated[Names, DECIDE] = ()
@@ -99,23 +101,26 @@ class Zoo(TaskJobs):
                     found[job.id] = job
                 for job in self._asked(task, own, critics, of_task):
                     found[job.id] = job
-        if WHOLE[0] in settings:
-            checks = [job for job in found.values() if job.name.startswith(f"check {WHOLE[0]} ")]
-            job = self._leaderboard([job.id for job in checks])
+        for task, own in settings.items():
+            if self.no_studies and task in SIMULATED:
+                job = self._simulated(task, own.data, trained[task])
+                found[job.id] = job
+            checks = [job.id for job in found.values() if job.name.startswith(f"check {task} ")]
+            job = self._leaderboard(task, own.data, checks)
             found[job.id] = job
         return list(found.values())
 
-    def _leaderboard(self, needs: Sequence[str]) -> Job:
-        """All critics of PointMaze beside each other."""
+    def _leaderboard(self, task: str, name: str, needs: Sequence[str]) -> Job:
+        """All critics of a task beside each other."""
         from toptail.jobs.job import Job
         from toptail_paper.zoo.leaderboard import write_leaderboard
 
         return Job(
-            name=f"leaderboard of {WHOLE[0]}",
+            name=f"leaderboard of {task}",
             content={"checks": list(needs)},
             home=self.out,
-            outputs=[self.out / "leaderboard" / "leaderboard.md"],
-            work=lambda: write_leaderboard(self.out),
+            outputs=[self.out / "leaderboard" / name / "leaderboard.md"],
+            work=lambda: write_leaderboard(self.out, name),
             needs=needs,
             resources=BESIDE,
         )
@@ -140,7 +145,10 @@ class Zoo(TaskJobs):
         """What proposes and judges, with all seeds; for checks alone the reference ensemble."""
         if not self.no_studies:
             return judges_of(data)
-        reference = () if parse_name(data).family == "pointmaze" else REFERENCE_SEEDS
+        from toptail_paper.selection.config import SelectionConfig
+
+        point = parse_name(data).family == "pointmaze"
+        reference = () if point else SelectionConfig.for_task(data).reference.seeds
         return {"tdq": (*SEEDS, *reference)}
 
     def _trainings(
@@ -197,6 +205,23 @@ class Zoo(TaskJobs):
         words = [*study, "scores,tables"]
         page = [folder / "report.html"]
         yield self._job(f"tables of {label}", words, [*before, *every], page, BESIDE)
+
+    def _simulated(self, task: str, name: str, trained: Mapping[str, Job]) -> Job:
+        """All critics of a task judged in the simulator, where the collecting policy goes on."""
+        from toptail_paper.zoo import mazes
+        from toptail_paper.zoo.leaderboard import SIMULATOR
+
+        words = ["check", "--task", name, "--judge", "rollouts", "--pools", "nearest"]
+        words += ["--env", f"{mazes.__file__}:{SIMULATED[task]}"]
+        words += ["--per-group", "100", "--pool-size", "16", "--repeats", "2"]
+        words += ["--starts", "1", "--follow-k", "1,2"]
+        for critic in trained:
+            words += ["--scorer", (self._runs / name / critic / "seed-4*").as_posix()]
+        out = self.out / "check" / name / SIMULATOR
+        needs = [job.id for job in trained.values()]
+        files = [out / "check.json"]
+        line = [*words, "--out", str(out)]
+        return self._job(f"check {task} {SIMULATOR}", line, needs, files, CORES)
 
     def _checks(self, task: str, name: str, critic: str, needs: list[str]) -> Iterator[Job]:
         """A check of a critic by the best judge of its one step, and one in larger pools."""

@@ -1,8 +1,9 @@
 """The leaderboard of a run of ``toptail-paper zoo``: its tables, the summary, and a page.
 
-    python -m toptail_paper.zoo.leaderboard OUT
+    python -m toptail_paper.zoo.leaderboard OUT DATASET
 
-The command's last job does the same. ``OUT/leaderboard`` has what ``paper/results/zoo`` has.
+The last job of each task does the same. ``OUT/leaderboard/DATASET`` has what ``paper/results/zoo``
+has of PointMaze.
 """
 
 from __future__ import annotations
@@ -19,30 +20,34 @@ from toptail.io.files import entries, staged_folder, write_texts
 from toptail.io.json_files import read_json, write_json
 from toptail.lab.training.runs import METRICS, read_lines
 from toptail_paper.zoo.page import leaderboard
-from toptail_paper.zoo.scores import SOURCES, followed_and_climbed, score_table
-from toptail_paper.zoo.summary import TASK, summary
+from toptail_paper.zoo.scores import SOURCES, followed_and_climbed, score_table, table_name
+from toptail_paper.zoo.summary import summary
 
 LARGER = "-10000"
 """End of the names of checks in larger pools, which have candidates of their own."""
 
 
-def write_leaderboard(out: Path, task: str = TASK) -> Path:
-    """Write ``OUT/leaderboard`` from the checks and runs below ``out``; returns the page."""
+SIMULATOR = "simulator"
+"""Name of the check of all critics in the simulator, which has candidates of its own."""
+
+
+def write_leaderboard(out: Path, task: str) -> Path:
+    """Write ``OUT/leaderboard/TASK`` from the checks and runs below ``out``; returns the page."""
     checks = [
         folder
         for folder in entries(out / "check" / task)
-        if (folder / "check.json").is_file() and not folder.name.endswith(LARGER)
+        if (folder / "check.json").is_file() and not folder.name.endswith((LARGER, SIMULATOR))
     ]
     if not checks:
         raise InputError(f"{out / 'check' / task} has no check of a critic: run the command first.")
-    home = out / "leaderboard"
+    home = out / "leaderboard" / task
     with staged_folder(home) as stage:
         for source in SOURCES:
             table = score_table(checks, source)
-            pq.write_table(table, stage / f"pointmaze_{source}.parquet", compression="zstd")
+            pq.write_table(table, stage / table_name(task, source), compression="zstd")
         write_json(stage / "checks.json", followed_and_climbed(checks))
         write_json(stage / "runs.json", runs_below(out / "runs", task))
-        content = summary(stage)
+        content = summary(stage, task)
         write_json(stage / "summary.json", content)
         write_texts(stage, {"leaderboard.md": leaderboard(content)})
     return home / "leaderboard.md"
@@ -59,6 +64,6 @@ def runs_below(runs: Path, task: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m toptail_paper.zoo.leaderboard OUT")
-    say(str(write_leaderboard(Path(sys.argv[1]))))
+    if len(sys.argv) != 3:
+        sys.exit("usage: python -m toptail_paper.zoo.leaderboard OUT DATASET")
+    say(str(write_leaderboard(Path(sys.argv[1]), sys.argv[2])))

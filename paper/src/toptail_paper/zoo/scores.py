@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.io.arrays import read_arrays
 from toptail.io.json_files import read_json
+from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import load_queries
 
 SOURCES: Final = ("nearest", "uniform")
@@ -32,16 +33,22 @@ MEMBERS: Final = {"tdq": "q_min", "raw": "f_raw_min"}
 Scores = Mapping[str, NDArray[np.float32]]
 
 
+def table_name(task: str, source: str) -> str:
+    """File of a task's scores, such as ``pointmaze_nearest.parquet``."""
+    return f"{parse_name(task).family}_{source}.parquet"
+
+
 def score_table(checks: Sequence[Path], source: str) -> pa.Table:
     """One row per candidate: query, group, cluster, value, and every score's rank.
 
     ``checks`` are the folders of the critics' checks, with the same queries, candidates and judge.
-    Where an action is a displacement, the straight line to the goal is a score, too.
+    Of a judge with several members the value is their mean. Where an action is a displacement, the
+    straight line to the goal is a score, too.
     """
     found: dict[str, NDArray[np.float32]] = {}
     first: pa.Table | None = None
     for folder in checks:
-        table = pq.read_table(folder / source / "table.parquet").select(COLUMNS)
+        table = _judged(pq.read_table(folder / source / "table.parquet"))
         pools: Mapping[str, Any] = read_arrays(folder / source / "pools.npz")
         if first is None:
             first, actions = table, pools["actions"]
@@ -63,6 +70,15 @@ def score_table(checks: Sequence[Path], source: str) -> pa.Table:
     for name, scores in sorted(found.items()):
         first = first.append_column(name, pa.array(ranks(scores).reshape(-1)))
     return first
+
+
+def _judged(table: pa.Table) -> pa.Table:
+    """The columns of a check's table that all scorers share."""
+    if "value" not in table.column_names:
+        members = [name for name in table.column_names if name.startswith("value_")]
+        mean = np.mean([table[name].to_numpy() for name in members], axis=0)
+        table = table.append_column("value", pa.array(mean.astype(np.float32)))
+    return table.select(COLUMNS)
 
 
 def followed_and_climbed(checks: Sequence[Path]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from toptail.pools.columns import group_seeds
 from toptail.stats import best_of_k, bootstrap_sums, cluster_sums, percentile_interval
 from toptail.stats.resample import bootstrap_p, holm
 from toptail_paper.study.replicates import read_replicates
-from toptail_paper.zoo.scores import COLUMNS, SOURCES
+from toptail_paper.zoo.scores import COLUMNS, SOURCES, table_name
 
 TASK: Final = "pointmaze-medium-navigate-v0"
 FORMAT: Final = "toptail-zoo-1"
@@ -114,12 +114,12 @@ def interval(draws: NDArray[np.float64]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def summary(results: Path) -> dict[str, Any]:
-    """Every row of the zoo on PointMaze, with the answers that were asked for before.
+def summary(results: Path, task: str = TASK) -> dict[str, Any]:
+    """Every row of the zoo on a task, with the answers that were asked for before.
 
     ``results`` has the tables of `toptail_paper.zoo.scores`, ``checks.json`` and ``runs.json``.
     """
-    tables = {source: results / f"pointmaze_{source}.parquet" for source in SOURCES}
+    tables = {source: results / table_name(task, source) for source in SOURCES}
     shares = {source: captured_shares(path) for source, path in tables.items()}
     audits = {source: _audit(path) for source, path in tables.items()}
     checks, runs = read_json(results / "checks.json"), read_json(results / "runs.json")
@@ -143,15 +143,15 @@ def summary(results: Path) -> dict[str, Any]:
             "captured": captured,
             "ascent": checks.get(name, {}).get("ascent"),
             "followed": checks.get(name, {}).get("followed", {}),
-            "auc": _of_runs(runs, name, lambda run: run["last_metrics"]["auc"]),
-            "train_seconds": _of_runs(runs, name, lambda run: run["seconds"]),
+            "auc": _of_runs(runs, f"{task}/{name}/", lambda run: run["last_metrics"]["auc"]),
+            "train_seconds": _of_runs(runs, f"{task}/{name}/", lambda run: run["seconds"]),
         }
     for name, answer in answers(rows, shares).items():
         rows[name] |= answer
     return {
         "format": FORMAT,
-        "task": TASK,
-        "judge": "exact",
+        "task": task,
+        "judge": "exact" if task == TASK else "reference",
         "queries": shares[SOURCES[0]].queries,
         "k": 64,
         "commit": checks["commit"],
@@ -177,10 +177,10 @@ def trained_by(name: str) -> str | None:
     return CRITICS[critic].trained_by if critic in CRITICS else None
 
 
-def _of_runs(runs: Mapping[str, Any], name: str, read: Any) -> float | None:
+def _of_runs(runs: Mapping[str, Any], home: str, read: Any) -> float | None:
     """The mean over a critic's runs; of runs that were trained twice, the later one."""
-    own = [run for key, run in runs.items() if key.startswith(f"{TASK}/{name}/")]
-    later = [run for key, run in runs.items() if key.startswith(f"{TASK}/{name}/") and "(" in key]
+    own = [run for key, run in runs.items() if key.startswith(home)]
+    later = [run for key, run in runs.items() if key.startswith(home) and "(" in key]
     found = [read(run) for run in later or own]
     return float(np.mean(found)) if found else None
 
