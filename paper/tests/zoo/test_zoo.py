@@ -60,6 +60,23 @@ def test_a_critic_of_ones_own_is_trained_beside_those_that_it_is_compared_with(
         Zoo(out=tmp_path, task=("Scene",)).jobs()
 
 
+def test_without_the_studies_there_are_checks_alone(tmp_path: Path) -> None:
+    sizes = ("hidden=128,embed_dim=64",)
+    zoo = Zoo(out=tmp_path, task=("AntMaze",), critics=("ordinal",), no_studies=True, set=sizes)
+    jobs = {job.name: job for job in zoo.jobs()}
+    assert not [name for name in jobs if "diffusion" in name or name.startswith("s")]
+    words: dict[str, Any] = {name: job.content.get("command") for name, job in jobs.items()}
+    tdq, raw = (words[f"train AntMaze {critic}"] for critic in ("tdq", "raw"))
+    assert tdq[tdq.index("--seeds") + 1] == "42,43,44,101,102,103"  # critics, and the reference
+    assert tdq[tdq.index("--set") + 1] == "hidden=128"
+    assert raw[raw.index("--set") + 1] == "hidden=128,embed_dim=64"
+    simulated = words["check AntMaze simulator"]
+    assert simulated.count("--scorer") == 3
+    assert jobs["check AntMaze simulator"].id in jobs["leaderboard of AntMaze"].needs
+    with pytest.raises(InputError, match="a study has the sizes"):
+        Zoo(out=tmp_path, task=("AntMaze",), no_studies=True, set=("gamma=0.5",)).jobs()
+
+
 def test_ranks_keep_the_order_and_the_ties_of_a_query() -> None:
     scores = np.array([[0.5, -1.0, 0.5, 7.0], [3.0, 2.0, 1.0, 0.0]])
     assert ranks(scores).tolist() == [[1, 0, 1, 3], [3, 2, 1, 0]]
@@ -239,6 +256,19 @@ def test_a_run_of_the_zoo_has_a_leaderboard(tmp_path: Path) -> None:
     straight = load_queries(page.RESULTS / "selection" / TASK / "queries.npz")
     assert straight.states.shape[1] == 2  # an action is a displacement, so that the line is a row
     assert {"straight", "random"} <= content["critics"].keys()
+
+
+def test_the_value_of_a_judge_with_members_is_their_mean(tmp_path: Path) -> None:
+    checked(tmp_path / "raw", "raw", 1.0)
+    path = tmp_path / "raw" / "nearest" / "table.parquet"
+    table = pq.read_table(path)
+    value = table["value"].to_numpy()
+    members = table.drop_columns("value")
+    for number, shift in enumerate((0.0, 1.0, 5.0)):
+        members = members.append_column(f"value_{number}", pa.array(value + np.float32(shift)))
+    pq.write_table(members, path)
+    found = score_table([tmp_path / "raw"], "nearest")["value"].to_numpy()
+    np.testing.assert_allclose(found, value + 2.0, rtol=1e-6)
 
 
 def test_checks_of_other_candidates_have_no_common_table(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ Each job is one command of ``toptail`` or ``toptail-paper``, which goes on where
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -202,7 +203,7 @@ class TaskJobs(JobFlags):
         TrainingSize(set=self.set).sizes()  # refuses what is no size
         own = {*SIZES} - {"embed_dim"}
         if critic != BEHAVIOUR:
-            own |= {field.name for field in fields(load(critic))}
+            own |= {*inspect.signature(load(critic)).parameters}
         return [part for part in parts(self.set) if part.partition("=")[0] in own]
 
     def _steps(self, name: str) -> int:

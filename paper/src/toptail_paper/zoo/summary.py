@@ -44,6 +44,8 @@ TITLES: Final = {
     "tdq_all_mean": "TD-Q: mean of 6 networks",
     "tdq_all_min": "TD-Q: minimum of 6 networks",
     "tdq_all_lcb": "TD-Q: lower bound of 6 networks",
+    "fitted_phi": "TD-Q's values, fitted from raw's φ and ψ",
+    "fitted_inputs": "TD-Q's values, fitted from state, action and goal",
 }
 """Names of rows that are no critic's own."""
 
