@@ -5,7 +5,6 @@ Each job is one command of ``toptail`` or ``toptail-paper``, which goes on where
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from collections.abc import Iterator
@@ -31,7 +30,7 @@ from toptail.commands.terminal import say
 from toptail.commands.train import BEHAVIOUR, HEAD
 from toptail.errors import InputError, NotDoneError
 from toptail.jobs.job import Resources
-from toptail.lab.critics.registry import MAIN, label_of, load, split_label
+from toptail.lab.critics.registry import MAIN, label_of, split_label
 from toptail.lab.critics.registry import names as critics_in
 from toptail.lab.tasks.names import parse_name
 from toptail_paper.commands.settings import SIZES, TrainingSize
@@ -199,11 +198,13 @@ class TaskJobs(JobFlags):
         return self._job(f"train {label} {critic}", words, needs, records, ACCELERATOR)
 
     def _sizes(self, critic: str) -> list[str]:
-        """What ``--set`` asks for and the critic has; the behaviour model has no embeddings."""
+        """What ``--set`` asks for and the critic has: not all have embeddings of their own."""
+        from toptail.lab.critics.registry import full_size, setting_values
+
         TrainingSize(set=self.set).sizes()  # refuses what is no size
         own = {*SIZES} - {"embed_dim"}
-        if critic != BEHAVIOUR:
-            own |= {*inspect.signature(load(critic)).parameters}
+        if critic != BEHAVIOUR and not is_head(critic):
+            own |= {name for name, _ in setting_values(full_size(split_label(critic)[0]))}
         return [part for part in parts(self.set) if part.partition("=")[0] in own]
 
     def _steps(self, name: str) -> int:
