@@ -29,6 +29,7 @@ from toptail_paper.zoo.summary import (
     captured_shares,
     cure,
     cure_answer,
+    simulated,
     studied_cure,
 )
 
@@ -106,6 +107,22 @@ def test_captured_shares_are_those_of_the_audit() -> None:
         path, scores=["raw@42", "raw@43", "raw@44"], values="value", query="query"
     )
     assert shares.of("raw")[0] == pytest.approx(found.to_dict()["scorers"]["raw"]["captured"][-1])
+
+
+def test_gains_are_those_of_a_loop_over_queries(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    value, scores = rng.random((2, 30, 8))
+    query = np.repeat(np.arange(30), 8)
+    columns = {"query": query, "cluster": query, "group": ["near"] * 240}
+    table = pa.table(columns | {"value": value.ravel(), "raw": scores.ravel(), "mine": -query})
+    pq.write_table(table, tmp_path / "t.parquet")
+    found = simulated(tmp_path / "t.parquet")
+    gain = sum(v[s.argmax()] - sum(v) / 8 for v, s in zip(value, scores, strict=True)) / 30
+    assert found["raw"]["gain"]["mean"] == pytest.approx(gain)
+    assert found["raw"]["more_than_raw"] == {"mean": 0, "low": 0, "high": 0}
+    assert found["mine"]["gain"]["mean"] == pytest.approx(0, abs=1e-12)  # all scores are equal
+    assert found["mine"]["more_than_raw"]["mean"] == pytest.approx(-gain)
+    assert found["raw"]["gain"]["low"] < gain < found["raw"]["gain"]["high"]
 
 
 def made_up(more: float, spread: float) -> Shares:

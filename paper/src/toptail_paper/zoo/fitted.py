@@ -36,12 +36,11 @@ from toptail.lab.tasks.queries import load_queries
 from toptail.lab.training.data import GoalSampling, OfflineData, device_data
 from toptail.lab.training.runs import load_run, read_run, run_folder
 from toptail_paper.zoo.scores import SOURCES
+from toptail_paper.zoo.summary import FROM_INPUTS, FROM_PHI
 
 Read = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
 """(states, actions, goals) ``[n, ...]`` -> what is computed of them, ``[n, ...]``."""
 
-FROM_PHI, FROM_INPUTS = "fitted_phi", "fitted_inputs"
-"""Columns of the two fits."""
 FOLDER: Final = "fitted"
 MEASURED: Final = 10_000
 """Rows by which inputs and values are scaled to unit variance."""

@@ -19,9 +19,9 @@ from toptail.errors import InputError
 from toptail.io.files import entries, staged_folder, write_texts
 from toptail.io.json_files import read_json, write_json
 from toptail.lab.training.runs import METRICS, read_lines
-from toptail_paper.zoo.page import leaderboard
+from toptail_paper.zoo.cells import leaderboard
 from toptail_paper.zoo.scores import SOURCES, followed_and_climbed, score_table, table_name
-from toptail_paper.zoo.summary import summary
+from toptail_paper.zoo.summary import simulated, summary
 
 LARGER = "-10000"
 """End of the names of checks in larger pools, which have candidates of their own."""
@@ -48,6 +48,12 @@ def write_leaderboard(out: Path, task: str) -> Path:
         write_json(stage / "checks.json", followed_and_climbed(checks))
         write_json(stage / "runs.json", runs_below(out / "runs", task))
         content = summary(stage, task)
+        in_simulator = out / "check" / task / SIMULATOR
+        if (in_simulator / "check.json").is_file():
+            path = stage / table_name(task, SIMULATOR)
+            table = score_table([in_simulator], SOURCES[0])
+            pq.write_table(table, path, compression="zstd")
+            content["simulator"] = simulated(path)
         write_json(stage / "summary.json", content)
         write_texts(stage, {"leaderboard.md": leaderboard(content)})
     return home / "leaderboard.md"

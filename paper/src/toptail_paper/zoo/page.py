@@ -17,7 +17,9 @@ from toptail.io.files import write_texts
 from toptail.io.json_files import read_json
 from toptail.lab.critics.registry import CRITICS
 from toptail_paper.study.markdown import markdown_table, with_parts
+from toptail_paper.zoo.cells import closed, leaderboard, ranged
 from toptail_paper.zoo.scores import SOURCES
+from toptail_paper.zoo.small import SmallZoo
 from toptail_paper.zoo.summary import (
     HEAD,
     RAW,
@@ -46,41 +48,6 @@ OBJECTIVES: Final = {
     "returns": ("recorded returns", "#6a994e"),
 }
 """What a critic is trained by, in words, and the colour of its point."""
-TARGETS: Final = {"bellman": "Bellman", "contrastive": "contrast", "returns": "returns"}
-"""The same in a word."""
-
-
-def ranged(cell: Mapping[str, Any], digits: int = 2) -> str:
-    """A number with its interval."""
-    low, high = (f"{cell[end]:.{digits}f}".replace("-", "−") for end in ("low", "high"))
-    return f"{cell['mean']:.{digits}f} [{low}, {high}]".replace("-", "−")
-
-
-def leaderboard(content: Mapping[str, Any]) -> str:
-    """Every row, the highest captured share first."""
-    rows = []
-    for row in content["critics"].values():
-        near, box = (row["captured"][source] for source in SOURCES)
-        followed = row["followed"].get("uniform")
-        statuses = list(dict.fromkeys(x["status"] for x in (near, box)))
-        rows.append(
-            [
-                row["title"],
-                TARGETS[row["trained_by"]] if row["trained_by"] else "–",
-                ranged(near),
-                ranged(box),
-                f"{near['tau_b']:.2f}".replace("-", "−"),
-                " / ".join(statuses),
-                row["ascent"] or "–",
-                "–" if followed is None else f"{100 * followed['mean']:.0f} %",
-                row.get("than_raw", "–"),
-                "–" if row["auc"] is None else f"{row['auc']:.3f}",
-                "–" if row["train_seconds"] is None else f"{row['train_seconds']:.0f}",
-            ]
-        )
-    head = ["critic", "trained by", "captured, near actions", "captured, whole box", "τ_b"]
-    head += ["best of 64", "ascent", "followed", "than raw", "AUC", "seconds"]
-    return markdown_table(head, rows)
 
 
 def cured(content: Mapping[str, Any]) -> str:
@@ -89,7 +56,7 @@ def cured(content: Mapping[str, Any]) -> str:
     rows = []
     for source, words in zip(SOURCES, ("near actions", "whole box"), strict=True):
         cells = [ranged(critics[name]["captured"][source]) for name in (RAW, HEAD, TDQ)]
-        rows.append([words, *cells, _closed(found[source])])
+        rows.append([words, *cells, closed(found[source])])
     head = ["PointMaze, best of 64", "before (raw)", "after (value head)", "TD-Q from scratch"]
     return (
         markdown_table([*head, "gap closed"], rows)
@@ -146,7 +113,7 @@ def cured_antmaze(_: Mapping[str, Any]) -> str:
     cells = [ranged(_captured(picked[name][REGRET])) for name in (RAW, HEAD, TDQ)]
     found = studied_cure(home, "AntMaze")
     head = ["AntMaze, best of 64", "before (raw)", "after (value head)", "TD-Q from scratch"]
-    rows = [["behaviour model's candidates", *cells, _closed(found)]]
+    rows = [["behaviour model's candidates", *cells, closed(found)]]
     return (
         markdown_table([*head, "gap closed"], rows)
         + f"\nThe declared rule, put to these candidates: **{found['answer']}**.\n"
@@ -156,11 +123,6 @@ def cured_antmaze(_: Mapping[str, Any]) -> str:
 def _captured(regret: Mapping[str, float]) -> dict[str, float]:
     """The captured share of a normalized regret."""
     return {"mean": 1 - regret["mean"], "low": 1 - regret["high"], "high": 1 - regret["low"]}
-
-
-def _closed(found: Mapping[str, float]) -> str:
-    mean, low, high = (f"{100 * found[end]:.0f}" for end in ("closed", "low", "high"))
-    return f"{mean} % [{low}, {high}]"
 
 
 def _title(name: str) -> str:
@@ -177,7 +139,8 @@ PARTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 
 def refreshed(page: str, content: Mapping[str, Any]) -> str:
     """A page with its parts made anew."""
-    return with_parts(page, {name: partial(part, content) for name, part in PARTS.items()})
+    parts = {name: partial(part, content) for name, part in PARTS.items()}
+    return with_parts(page, {**parts, **SmallZoo(RESULTS / "small", content).parts()})
 
 
 def figure(content: Mapping[str, Any]) -> Figure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -23,6 +23,9 @@ TASK: Final = "pointmaze-medium-navigate-v0"
 FORMAT: Final = "toptail-zoo-1"
 RESAMPLES: Final = 10_000
 RAW, TDQ, HEAD = "raw", "tdq", "value_head"
+FROM_PHI, FROM_INPUTS = "fitted_phi", "fitted_inputs"
+FITTED: Final = (FROM_PHI, FROM_INPUTS)
+"""Networks that are fitted to TD-Q's values: see `toptail_paper.zoo.fitted`."""
 REGRET: Final = "nregret_64"
 """Normalized regret at K = 64 in the tables of the fixed-query study: 1 less the captured share."""
 
@@ -44,18 +47,19 @@ TITLES: Final = {
     "tdq_all_mean": "TD-Q: mean of 6 networks",
     "tdq_all_min": "TD-Q: minimum of 6 networks",
     "tdq_all_lcb": "TD-Q: lower bound of 6 networks",
-    "fitted_phi": "TD-Q's values, fitted from raw's φ and ψ",
-    "fitted_inputs": "TD-Q's values, fitted from state, action and goal",
+    FROM_PHI: "TD-Q's values, fitted from raw's φ and ψ",
+    FROM_INPUTS: "TD-Q's values, fitted from state, action and goal",
 }
 """Names of rows that are no critic's own."""
 
 
 class Shares(NamedTuple):
-    """Captured shares of some scorers with resamples that all of them share."""
+    """Captured shares, or gains, of some scorers with resamples that all of them share."""
 
     names: Sequence[str]
     point: NDArray[np.float64]
-    """``[scorers]``: (value of the top score less that of a random candidate) over the headroom."""
+    """``[scorers]``: value of the top score less that of a random candidate; of captured shares,
+    over the headroom."""
     draws: NDArray[np.float64]
     """``[resamples, scorers]``, over clusters."""
     queries: int = 0
@@ -68,6 +72,16 @@ class Shares(NamedTuple):
 
 def captured_shares(path: Path) -> Shares:
     """The captured share of every scorer of a stored table, its seeds averaged."""
+    return _of_picks(path, "headroom")
+
+
+def gains(path: Path) -> Shares:
+    """The value that every scorer's pick gains over a random candidate, its seeds averaged."""
+    return _of_picks(path, "query")
+
+
+def _of_picks(path: Path, over: Literal["headroom", "query"]) -> Shares:
+    """What picks gain over a random candidate: as a share of the headroom, or for each query."""
     table = pq.read_table(path)
     count = int(table["query"].to_numpy()[-1]) + 1
 
@@ -83,16 +97,16 @@ def captured_shares(path: Path) -> Shares:
         name: np.mean([best_of_k(dense(c), values, [size])[:, 0] for c in own.values()], axis=0)
         for name, own in seeds.items()
     }
-    columns = [values.mean(axis=1), values.max(axis=1), *picked.values()]
+    columns = [np.ones(count), values.mean(axis=1), values.max(axis=1), *picked.values()]
     sums = cluster_sums(np.stack(columns, axis=1), cluster)
     draws = bootstrap_sums(sums, np.random.default_rng(0), RESAMPLES)
 
-    def shares(total: NDArray[np.float64]) -> NDArray[np.float64]:
-        low, best = total[..., :1], total[..., 1:2]
-        found: NDArray[np.float64] = (total[..., 2:] - low) / (best - low)
-        return found
+    def measured(total: NDArray[np.float64]) -> NDArray[np.float64]:
+        low, best = total[..., 1:2], total[..., 2:3]
+        found: NDArray[np.float64] = total[..., 3:] - low
+        return found / (best - low if over == "headroom" else total[..., :1])
 
-    return Shares(list(picked), shares(sums.sum(axis=0)), shares(draws), count)
+    return Shares(list(picked), measured(sums.sum(axis=0)), measured(draws), count)
 
 
 def _scores(columns: Sequence[str]) -> list[str]:
@@ -187,6 +201,25 @@ def _of_runs(runs: Mapping[str, Any], home: str, read: Any) -> float | None:
     return float(np.mean(found)) if found else None
 
 
+def simulated(path: Path) -> dict[str, Any]:
+    """Gains of the picks in the simulator, by scorer, alone and less raw's, paired by query."""
+    found = gains(path)
+    _, raw = found.of(RAW)
+
+    def cell(point: float, draws: NDArray[np.float64]) -> dict[str, float]:
+        low, high = interval(draws)
+        return {"mean": point, "low": low, "high": high}
+
+    return {
+        name: {
+            "gain": cell(point, draws),
+            "more_than_raw": cell(point - found.of(RAW)[0], draws - raw),
+        }
+        for name in found.names
+        for point, draws in [found.of(name)]
+    }
+
+
 def answers(
     rows: Mapping[str, Mapping[str, Any]], shares: Mapping[str, Shares]
 ) -> dict[str, dict[str, Any]]:
@@ -225,13 +258,18 @@ def answers(
 
 
 def cure(rows: Mapping[str, Mapping[str, Any]], shares: Mapping[str, Shares]) -> dict[str, Any]:
-    """The share of the gap between raw and TD-Q that the value head closes, and the answer."""
+    """The share of the gap between raw and TD-Q that the value head closes, and the answer.
+
+    Where TD-Q is not better than raw, there is no gap.
+    """
     found: dict[str, Any] = {}
     for source, own in shares.items():
         (before, d0), (after, d1), (value, d2) = (own.of(name) for name in (RAW, HEAD, TDQ))
         low, high = interval((d1 - d0) / (d2 - d0))
         closed = (after - before) / (value - before)
         found[source] = {"closed": closed, "low": low, "high": high}
+    if rows[TDQ]["than_raw"] != "better":
+        return found | {"answer": "no gap"}
     better = rows[HEAD]["than_raw"] == "better"
     safe = rows[HEAD]["safe"] or rows[RAW]["safe"]
     return found | {"answer": cure_answer(list(found.values()), better=better, safe=safe)}
