@@ -72,7 +72,12 @@ def test_without_the_studies_there_are_checks_alone(tmp_path: Path) -> None:
     assert tdq[tdq.index("--set") + 1] == "hidden=128"
     assert raw[raw.index("--set") + 1] == "hidden=128,embed_dim=64"
     simulated = words["check AntMaze simulator"]
-    assert simulated.count("--scorer") == 3
+    assert [name for name in jobs if name.startswith("check")] == [
+        "check AntMaze every",
+        "check AntMaze simulator",
+    ]
+    assert simulated.count("--scorer") == 7  # two networks of TD-Q and raw have readouts of both
+    assert words["check AntMaze every"].count("--scorer") == 7
     assert jobs["check AntMaze simulator"].id in jobs["leaderboard of AntMaze"].needs
     with pytest.raises(InputError, match="a study has the sizes"):
         Zoo(out=tmp_path, task=("AntMaze",), no_studies=True, set=("gamma=0.5",)).jobs()

@@ -102,8 +102,7 @@ class Zoo(TaskJobs):
                 for job in self._asked(task, own, critics, of_task):
                     found[job.id] = job
         for task, own in settings.items():
-            if self.no_studies and task in SIMULATED:
-                job = self._simulated(task, own.data, trained[task])
+            for job in self._checks_of_all(task, own.data, trained[task]):
                 found[job.id] = job
             checks = [job.id for job in found.values() if job.name.startswith(f"check {task} ")]
             job = self._leaderboard(task, own.data, checks)
@@ -176,12 +175,12 @@ class Zoo(TaskJobs):
     ) -> Iterator[Job]:
         """What is asked of the critics of a round: both studies, and a check of each."""
         first = set(HEADED) <= set(critics) or bool(self.critics)
+        if self.no_studies:
+            return
         every, name = [job.id for job in trained.values()], settings.data
         of_judges = [trained[each].id for each in self._judges_of(name)]
         for critic in critics:
             yield from self._checks(task, name, critic, [trained[critic].id, *of_judges])
-        if self.no_studies:
-            return
         folder = self.out / "selection" / name
         study = ["study", "selection", "--task", name, "--runs", str(self._runs)]
         study += ["--rollout-queries", str(settings.rollout_queries)]
@@ -206,34 +205,52 @@ class Zoo(TaskJobs):
         page = [folder / "report.html"]
         yield self._job(f"tables of {label}", words, [*before, *every], page, BESIDE)
 
-    def _simulated(self, task: str, name: str, trained: Mapping[str, Job]) -> Job:
-        """All critics of a task judged in the simulator, where the collecting policy goes on."""
-        from toptail_paper.zoo import mazes
-        from toptail_paper.zoo.leaderboard import SIMULATOR
+    def _checks_of_all(self, task: str, name: str, trained: Mapping[str, Job]) -> Iterator[Job]:
+        """Without the studies: one check of all critics, and one in the simulator.
 
-        words = ["check", "--task", name, "--judge", "rollouts", "--pools", "nearest"]
-        words += ["--env", f"{mazes.__file__}:{SIMULATED[task]}"]
-        words += ["--per-group", "100", "--pool-size", "16", "--repeats", "2"]
-        words += ["--starts", "1", "--follow-k", "1,2"]
-        for critic in trained:
-            words += ["--scorer", (self._runs / name / critic / "seed-4*").as_posix()]
-        out = self.out / "check" / name / SIMULATOR
+        In the simulator the policy that collected the data goes on after a candidate.
+        """
+        from toptail_paper.zoo import mazes
+        from toptail_paper.zoo.leaderboard import EVERY, SIMULATOR
+
+        if not self.no_studies:
+            return
         needs = [job.id for job in trained.values()]
-        files = [out / "check.json"]
-        line = [*words, "--out", str(out)]
-        return self._job(f"check {task} {SIMULATOR}", line, needs, files, CORES)
+        scorers = [word for critic in trained for word in self._scorers(name, critic)]
+        words = [*self._check(name), *scorers]
+        lines = {EVERY: [*words, *self._sizes_of_check(name)]}
+        if task in SIMULATED:
+            words = ["check", "--task", name, "--judge", "rollouts", "--pools", "nearest"]
+            words += ["--env", f"{mazes.__file__}:{SIMULATED[task]}"]
+            words += ["--per-group", "100", "--pool-size", "16", "--repeats", "2"]
+            lines[SIMULATOR] = [*words, "--starts", "1", "--follow-k", "1,2", *scorers]
+        for kind, line in lines.items():
+            out = self.out / "check" / name / kind
+            files = [out / "check.json"]
+            words = [*line, "--out", str(out)]
+            yield self._job(f"check {task} {kind}", words, needs, files, CORES)
+
+    def _scorers(self, name: str, critic: str) -> list[str]:
+        """Flags of a critic's own readout, and of the ensemble of its two networks."""
+        home = (self._runs / name / critic / "seed-4*").as_posix()
+        own = [home, *(f"{home}:{each}" for each in ENSEMBLES.get(critic, ()))]
+        return [word for scorer in own for word in ("--scorer", scorer)]
+
+    def _check(self, name: str) -> list[str]:
+        """The beginning of a check by the best judge of one step that needs no simulation."""
+        judge = "exact" if parse_name(name).family == "pointmaze" else "reference"
+        return ["check", "--task", name, "--runs", str(self._runs), "--judge", judge]
+
+    def _sizes_of_check(self, name: str) -> list[str]:
+        usual = 80 if parse_name(name).family == "pointmaze" else 40
+        starts = usual if self.starts is None else self.starts
+        return ["--pools", "nearest,uniform,ascent", "--starts", str(starts)]
 
     def _checks(self, task: str, name: str, critic: str, needs: list[str]) -> Iterator[Job]:
         """A check of a critic by the best judge of its one step, and one in larger pools."""
-        point = parse_name(name).family == "pointmaze"
-        home = self._runs / name / critic / "seed-4*"
-        scorers = [home.as_posix(), *(f"{home}:{each}" for each in ENSEMBLES.get(critic, ()))]
-        check = ["check", "--task", name, "--runs", str(self._runs)]
-        check += ["--judge", "exact" if point else "reference"]
-        check += [word for scorer in scorers for word in ("--scorer", scorer)]
-        starts = (80 if point else 40) if self.starts is None else self.starts
-        sizes = {"": ["--pools", "nearest,uniform,ascent", "--starts", str(starts)]}
-        if point:
+        check = [*self._check(name), *self._scorers(name, critic)]
+        sizes = {"": self._sizes_of_check(name)}
+        if parse_name(name).family == "pointmaze":
             few = ["--per-group", "60", "--starts", "1", "--follow-k", "1,2"]
             sizes["-10000"] = ["--pools", "uniform", "--pool-size", "10000", *few]
         for end, words in sizes.items():

@@ -35,6 +35,7 @@ from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.queries import load_queries
 from toptail.lab.training.data import GoalSampling, OfflineData, device_data
 from toptail.lab.training.runs import load_run, read_run, run_folder
+from toptail_paper.zoo.leaderboard import EVERY
 from toptail_paper.zoo.scores import SOURCES
 from toptail_paper.zoo.summary import FROM_INPUTS, FROM_PHI
 
@@ -128,9 +129,10 @@ def fitted_scores(runs: Path, task: str, seed: int, data: OfflineData) -> dict[s
 
 def write_fitted(out: Path, task: str) -> Path:
     """Fit to every seed of TD-Q below ``out``, score the candidates of its check; the folder."""
-    checked = out / "check" / task / "tdq"
-    if not (checked / "check.json").is_file():
-        raise InputError(f"{checked} has no check of TD-Q: run 'toptail-paper zoo' first.")
+    folders = [out / "check" / task / name for name in (EVERY, "tdq")]
+    checked = next((each for each in folders if (each / "check.json").is_file()), None)
+    if checked is None:
+        raise InputError(f"{folders[0]} has no check of TD-Q: run 'toptail-paper zoo' first.")
     data = device_data(TaskDataset.load(str(out / "data" / f"{task}.npz")).data.train)
     queries = load_queries(checked / "queries.npz")
     scores: dict[str, dict[str, Any]] = {source: {} for source in SOURCES}

@@ -27,8 +27,9 @@ LARGER = "-10000"
 """End of the names of checks in larger pools, which have candidates of their own."""
 
 
-SIMULATOR = "simulator"
-"""Name of the check of all critics in the simulator, which has candidates of its own."""
+EVERY, SIMULATOR = "every", "simulator"
+"""Names of checks of all critics at once: of the usual kind, and in the simulator, which has
+candidates of its own."""
 
 
 def write_leaderboard(out: Path, task: str) -> Path:
