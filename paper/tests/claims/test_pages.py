@@ -16,7 +16,7 @@ import pytest
 from toptail.errors import InputError
 from toptail.io.arrays import read_arrays
 from toptail.io.json_files import read_json, write_json
-from toptail_paper.claims import pages, pages_power, pages_selection, pages_time
+from toptail_paper.claims import pages, pages_power, pages_selection, pages_tables, pages_time
 from toptail_paper.claims import report as module
 from toptail_paper.claims.numbers import difference
 from toptail_paper.claims.pages import (
@@ -341,10 +341,22 @@ def test_the_sentence_about_central_claims_fits_their_statuses(written: str) -> 
         ({"mean": 0.00537}, "2m", "5.37"),
         ({"mean": 0.6, "seeds": {"0": 0.85, "1": 0.5}}, "seeds%", "85 % and 50 %"),
         (0.056793, "3", "0.057"),
+        ({"mean": 0.5, "std": 0.02, "low": 0.4, "high": 0.6}, "2±ci", "0.50 ± 0.02 [0.40, 0.60]"),
+        ({"mean": 0.5, "std": None}, "2±", "0.50"),
+        ({"mean": -0.5, "low": -10.5, "high": -0.1}, "+.1*ci", "−.5* [−10.5, −.1]"),
+        ({"mean": 0.5, "low": 0.0, "high": 0.9}, "+1*", "+0.5"),
+        ({"mean": 0.0}, "yes", "no"),
     ],
 )
 def test_a_number_is_written_in_its_form(found: Any, form: str, text: str) -> None:
-    assert module._written(found, form) == text
+    assert pages_tables.written(found, form) == text
+
+
+def test_a_place_has_our_number_the_papers_or_both() -> None:
+    place = ("semantics", "twohead", "PointMaze")
+    assert pages_tables.shown(*place, "separate", "auc", "2±(1)") == "0.94 ± 0.00 (1.0)"
+    assert pages_tables.shown(*place, "separate", "auc", "(3)") == "0.962"
+    assert pages_tables.shown(*place, "tdq_ref", "auc", "3(3)") == pages_tables.NOTHING
 
 
 def test_a_printed_table_is_read_by_row_column_and_line() -> None:

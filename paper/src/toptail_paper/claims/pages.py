@@ -27,6 +27,7 @@ from toptail_paper.claims.ledger import (
 from toptail_paper.claims.ledger_over_tasks import seen_on_tasks
 from toptail_paper.claims.pages_power import MEASURED, POWER_PARTS
 from toptail_paper.claims.pages_selection import SELECTION_PARTS, wrapped
+from toptail_paper.claims.pages_tables import SHOWN
 from toptail_paper.claims.pages_time import pieces
 from toptail_paper.claims.published import all_cells, summary
 from toptail_paper.claims.reported import VARIANTS, published
@@ -40,7 +41,7 @@ PAGES: Final = tuple(
     DOCS / page
     for page in (
         *("results/summary.md", "results/ledger.md", "results/selection.md"),
-        *("references.md", "selection.md"),
+        *("results/semantics.md", "results/walkers.md", "references.md", "selection.md"),
     )
 )
 """The pages with such parts."""
@@ -242,7 +243,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
         *(ledgers, variants, main_so_far, tasks, cells, counts, changed),
         *(*SELECTION_PARTS, *POWER_PARTS, pieces),
     )
-}
+} | {name: table.made for name, table in SHOWN.items()}
 """The text of each part by its name."""
 
 

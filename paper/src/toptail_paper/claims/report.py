@@ -1,9 +1,7 @@
 """The report ``paper/REPORT.md``: the template ``report.md`` with its numbers from stored files.
 
 A placeholder ``{{source word … format}}`` names a source (the functions in `SOURCES`), where the
-number is, and how it is written: ``2`` has two decimals, ``+4`` a sign as well, ``%`` is a share in
-per cent, ``2m`` in thousandths, ``n`` a whole number; ``ci`` behind it adds the interval, ``seeds``
-in front lists the seeds. Words with spaces are quoted.
+number is, and how it is written (`written`). Words with spaces are quoted.
 """
 
 from __future__ import annotations
@@ -19,9 +17,9 @@ from typing import Any, Final
 from toptail.errors import InputError
 from toptail.io.json_files import read_json
 from toptail.lab.tasks.names import parse_name
-from toptail.report.text import bracket, count, join, number, signed
 from toptail_paper.claims import pages, pages_power
 from toptail_paper.claims.numbers import Number
+from toptail_paper.claims.pages_tables import written
 from toptail_paper.claims.reported import POINT, packaged, published
 from toptail_paper.study.naming import data_set
 
@@ -153,23 +151,9 @@ def _filled(placeholder: str) -> str:
     try:
         if name in TEXTS:
             return TEXTS[name](*words)
-        return _written(SOURCES[name](*words[:-1]), words[-1])
+        return written(SOURCES[name](*words[:-1]), words[-1])
     except (LookupError, OSError, ValueError) as error:
         raise InputError(f"report.md: '{{{{{placeholder}}}}}' names nothing stored.") from error
-
-
-def _written(found: Any, form: str) -> str:
-    if form == "n":
-        return count(found)
-    scale, unit = {"%": (100, " %"), "m": (1000, "")}.get(form.removesuffix("ci")[-1], (1, ""))
-    places = int(re.sub(r"\D", "", form) or 0)
-    if form.startswith("seeds"):
-        return join(number(scale * x, places) + unit for x in found["seeds"].values())
-    x = found["mean"] if isinstance(found, Mapping) else found
-    text = (signed if form.startswith("+") else number)(scale * x, places) + unit
-    if form.endswith("ci"):
-        text += f" {bracket(scale * found['low'], scale * found['high'], places)}"
-    return text
 
 
 def _lines(block: str) -> str:
