@@ -29,6 +29,7 @@ from toptail_paper.zoo.summary import (
     captured_shares,
     cure,
     cure_answer,
+    not_by_its_own_kind,
     simulated,
     studied_cure,
 )
@@ -186,6 +187,31 @@ def test_the_cure_on_a_walker_is_that_of_its_stored_replicates() -> None:
     assert found["low"] < found["closed"] < found["high"] < 0.5
 
 
+def test_an_ensemble_of_tdqs_alone_calls_no_bellman_critic_better() -> None:
+    critics = {
+        "tdq": "bellman",
+        "conservative": "bellman",
+        "value_head": "bellman",
+        "rank": "returns",
+    }
+    own: Any = {name: {"trained_by": by, "than_raw": "better"} for name, by in critics.items()}
+    gains = {"tdq": {"more_than_raw": {"low": 0.001}}, "value_head": {"more_than_raw": {"low": -1}}}
+    not_by_its_own_kind(own, gains)
+    found = {name: row["than_raw"] for name, row in own.items()}
+    assert found == {
+        "tdq": "better",
+        "conservative": "not decided",
+        "value_head": "not decided",
+        "rank": "better",
+    }
+
+
+def test_without_a_gap_there_is_nothing_to_cure() -> None:
+    draws = 0.7 + 0.1 * np.random.default_rng(2).normal(size=(500, 3))
+    close = Shares(["raw", "value_head", "tdq"], np.array([0.7, 0.7, 0.71]), draws)
+    assert cure(rows(), {"nearest": made_up(0.2, 0.01), "uniform": close})["answer"] == "no gap"
+
+
 def test_safe_needs_both_kinds_of_candidates_and_the_ascent() -> None:
     shares = dict.fromkeys(("nearest", "uniform"), made_up(0.2, 0.01))
     own = rows()
@@ -285,7 +311,7 @@ def test_the_value_of_a_judge_with_members_is_their_mean(tmp_path: Path) -> None
     path = tmp_path / "raw" / "nearest" / "table.parquet"
     table = pq.read_table(path)
     value = table["value"].to_numpy()
-    members = table.drop_columns("value")
+    members = table.drop_columns("value").append_column("value_head@42", pa.array(100 * value))
     for number, shift in enumerate((0.0, 1.0, 5.0)):
         members = members.append_column(f"value_{number}", pa.array(value + np.float32(shift)))
     pq.write_table(members, path)

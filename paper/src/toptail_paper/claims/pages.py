@@ -231,9 +231,10 @@ def change_counts() -> str:
     every = sum(len(ledger(name)) for name in EVERY)
     times = ", ".join(f"{len(ids)} {each['when']}" for ids, each in
                       zip(rounds, changed_criteria(), strict=True))  # fmt: skip
+    both = len(set.intersection(*rounds))
     return (
         f"{len(set.union(*rounds))} of {every} criteria are other ones than when their result was "
-        f"first seen: {times}."
+        f"first seen: {times}; {both} of them both times."
     )
 
 

@@ -48,6 +48,9 @@ FIRST_STAGES: Final = "queries,pools,reference,exact,exact_continuous,euclidean,
 HEAD_BASE: Final = "raw"
 """The critic whose embeddings a value head reads."""
 
+VALIDATION: Final = 100
+"""Validation episodes, at least: a verdict resamples them, and with few of them there is none."""
+
 CORES: Final = Resources(1.0, 0.0)
 """A job that uses all cores."""
 ACCELERATOR: Final = Resources(0.0, 1.0)
@@ -91,8 +94,7 @@ class TaskJobs(JobFlags):
     """Sizes of every network that has them: batch_size, learning_rate, hidden (width), depth and
     embed_dim, as in hidden=128,batch_size=256."""
     episodes: Annotated[int | None, SCALE] = None
-    """Training episodes that are collected, and a tenth for validation; as many as in the published
-    data set unless given."""
+    """Training episodes that are collected; as many as in the published data set unless given."""
     minutes: Annotated[float | None, SCALE] = None
     """Stop after so many minutes; no limit unless given."""
     accelerator: Annotated[int, SCALE] = 2
@@ -176,6 +178,7 @@ class TaskJobs(JobFlags):
         words = ["data", "collect", settings.data, "--out", str(file)]
         if self.episodes is not None:
             words += ["--episodes", str(self.episodes)]
+            words += ["--val-episodes", str(max(VALIDATION, self.episodes // 10))]
         if settings.walkers is not None:
             words += ["--walkers", str(settings.walkers)]
         both = [split_path(file, split) for split in ("train", "val")]

@@ -211,7 +211,8 @@ class Zoo(TaskJobs):
         In the simulator the policy that collected the data goes on after a candidate.
         """
         from toptail_paper.zoo import mazes
-        from toptail_paper.zoo.leaderboard import EVERY, SIMULATOR
+        from toptail_paper.zoo.leaderboard import EVERY
+        from toptail_paper.zoo.summary import SIMULATOR
 
         if not self.no_studies:
             return

@@ -21,15 +21,14 @@ from toptail.io.json_files import read_json, write_json
 from toptail.lab.training.runs import METRICS, read_lines
 from toptail_paper.zoo.cells import leaderboard
 from toptail_paper.zoo.scores import SOURCES, followed_and_climbed, score_table, table_name
-from toptail_paper.zoo.summary import simulated, summary
+from toptail_paper.zoo.summary import SIMULATOR, summary
 
 LARGER = "-10000"
 """End of the names of checks in larger pools, which have candidates of their own."""
 
 
-EVERY, SIMULATOR = "every", "simulator"
-"""Names of checks of all critics at once: of the usual kind, and in the simulator, which has
-candidates of its own."""
+EVERY = "every"
+"""Name of the check of all critics at once."""
 
 
 def write_leaderboard(out: Path, task: str) -> Path:
@@ -48,13 +47,11 @@ def write_leaderboard(out: Path, task: str) -> Path:
             pq.write_table(table, stage / table_name(task, source), compression="zstd")
         write_json(stage / "checks.json", followed_and_climbed(checks))
         write_json(stage / "runs.json", runs_below(out / "runs", task))
-        content = summary(stage, task)
         in_simulator = out / "check" / task / SIMULATOR
         if (in_simulator / "check.json").is_file():
-            path = stage / table_name(task, SIMULATOR)
             table = score_table([in_simulator], SOURCES[0])
-            pq.write_table(table, path, compression="zstd")
-            content["simulator"] = simulated(path)
+            pq.write_table(table, stage / table_name(task, SIMULATOR), compression="zstd")
+        content = summary(stage, task)
         write_json(stage / "summary.json", content)
         write_texts(stage, {"leaderboard.md": leaderboard(content)})
     return home / "leaderboard.md"

@@ -6,6 +6,7 @@ rank within its query, one byte.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -75,7 +76,7 @@ def score_table(checks: Sequence[Path], source: str) -> pa.Table:
 def _judged(table: pa.Table) -> pa.Table:
     """The columns of a check's table that all scorers share."""
     if "value" not in table.column_names:
-        members = [name for name in table.column_names if name.startswith("value_")]
+        members = [name for name in table.column_names if re.fullmatch(r"value_\d+", name)]
         mean = np.mean([table[name].to_numpy() for name in members], axis=0)
         table = table.append_column("value", pa.array(mean.astype(np.float32)))
     return table.select(COLUMNS)

@@ -29,6 +29,9 @@ FITTED: Final = (FROM_PHI, FROM_INPUTS)
 REGRET: Final = "nregret_64"
 """Normalized regret at K = 64 in the tables of the fixed-query study: 1 less the captured share."""
 
+SIMULATOR: Final = "simulator"
+"""Name of the check of all critics in the simulator, which has candidates of its own."""
+
 NO_BETTER: Final = 0.05
 """A critic is no better than raw if it captures less than this much more."""
 HALF, QUARTER = 0.5, 0.25
@@ -162,8 +165,12 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
             "auc": _of_runs(runs, f"{task}/{name}/", lambda run: run["last_metrics"]["auc"]),
             "train_seconds": _of_runs(runs, f"{task}/{name}/", lambda run: run["seconds"]),
         }
+    in_simulator = results / table_name(task, SIMULATOR)
+    found = simulated(in_simulator) if in_simulator.is_file() else {}
     for name, answer in answers(rows, shares).items():
         rows[name] |= answer
+    if task != TASK:
+        not_by_its_own_kind(rows, found)
     return {
         "format": FORMAT,
         "task": task,
@@ -175,7 +182,19 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
             sorted(rows.items(), key=lambda row: -row[1]["captured"]["nearest"]["mean"])
         ),
         "cure": cure(rows, shares) if HEAD in rows else None,
+        **({"simulator": found} if found else {}),
     }
+
+
+def not_by_its_own_kind(rows: Mapping[str, dict[str, Any]], simulator: Mapping[str, Any]) -> None:
+    """Undecide what a reference ensemble of TD-Qs alone calls better of Bellman-trained critics.
+
+    They are better where their picks gain more than raw's in the simulator, too.
+    """
+    for name, row in rows.items():
+        more = simulator.get(name, {}).get("more_than_raw", {"low": -np.inf})
+        if row["trained_by"] == "bellman" and row.get("than_raw") == "better" and more["low"] <= 0:
+            row["than_raw"] = "not decided"
 
 
 def title(name: str) -> str:
@@ -268,7 +287,7 @@ def cure(rows: Mapping[str, Mapping[str, Any]], shares: Mapping[str, Shares]) ->
         low, high = interval((d1 - d0) / (d2 - d0))
         closed = (after - before) / (value - before)
         found[source] = {"closed": closed, "low": low, "high": high}
-    if rows[TDQ]["than_raw"] != "better":
+    if any(interval(own.of(TDQ)[1] - own.of(RAW)[1])[0] <= 0 for own in shares.values()):
         return found | {"answer": "no gap"}
     better = rows[HEAD]["than_raw"] == "better"
     safe = rows[HEAD]["safe"] or rows[RAW]["safe"]
@@ -292,7 +311,8 @@ def cure_answer(closed: Sequence[Mapping[str, float]], *, better: bool, safe: bo
 def studied_cure(home: Path, task: str) -> dict[str, Any]:
     """The cure by the reference ensemble and the candidates of the fixed-query study in ``home``.
 
-    The answer is that of the declared rule, put to these candidates alone.
+    The answer is that of the declared rule, put to these candidates alone: the head is better than
+    the critic that it reads if both the reference and simulator rollouts say so.
     """
     rows = read_json(home / "tables" / "fixed-query.json")["rows"][task]
     stored = read_replicates(home)[task]
@@ -300,7 +320,9 @@ def studied_cure(home: Path, task: str) -> dict[str, Any]:
     mean = {name: rows[name][REGRET]["mean"] for name in draws}
     low, high = interval((draws[RAW] - draws[HEAD]) / (draws[RAW] - draws[TDQ]))
     closed = (mean[RAW] - mean[HEAD]) / (mean[RAW] - mean[TDQ])
-    better = interval(draws[RAW] - draws[HEAD])[0] > 0
+    gain = {name: stored[f"fixed-query/{name}/rollout_delta"] for name in (RAW, HEAD)}
+    more = (draws[RAW] - draws[HEAD], gain[HEAD] - gain[RAW])
+    better = all(interval(difference)[0] > 0 for difference in more)
     safe = any(verdict_of(home, name) == "safe" for name in (RAW, HEAD))
     own = {"closed": closed, "low": low, "high": high}
     return own | {"answer": cure_answer([own], better=better, safe=safe)}
