@@ -119,7 +119,7 @@ class Zoo(TaskJobs):
             content={"checks": list(needs)},
             home=self.out,
             outputs=[self.out / "leaderboard" / name / "leaderboard.md"],
-            work=lambda: write_leaderboard(self.out, name),
+            work=lambda: write_leaderboard(self.out, name, self._runs),
             needs=needs,
             resources=BESIDE,
         )

@@ -29,7 +29,6 @@ from toptail.io.files import staged_folder
 from toptail.io.json_files import read_json, write_json
 from toptail.lab.critics.base import Params, TrainedCritic
 from toptail.lab.critics.embedding import EmbeddingCritic
-from toptail.lab.critics.joint_mlp import JointMLP
 from toptail.lab.critics.networks import Stack, join
 from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.queries import load_queries
@@ -116,10 +115,9 @@ def fitted_scores(runs: Path, task: str, seed: int, data: OfflineData) -> dict[s
         for critic in ("tdq", "raw")
     )
     config = read_run(run_folder(runs / task / "tdq", seed)).config
-    assert isinstance(tdq.critic, JointMLP)
     values = partial(tdq.critic.readouts()["q"], tdq.params)
-    sizes = {"hidden": tdq.critic.hidden, "steps": config["steps"]}
-    sizes |= {"batch_size": config["batch_size"]}
+    sizes = {name: config[name] for name in ("steps", "batch_size")}
+    sizes["hidden"] = tuple(config["critic_fields"]["hidden"])
     kinds = {FROM_PHI: _embedded(raw), FROM_INPUTS: join}
     return {
         name: fit(inputs, values, data, jax.random.key(seed), **sizes)

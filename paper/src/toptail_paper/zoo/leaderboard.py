@@ -31,8 +31,11 @@ EVERY = "every"
 """Name of the check of all critics at once."""
 
 
-def write_leaderboard(out: Path, task: str) -> Path:
-    """Write ``OUT/leaderboard/TASK`` from the checks and runs below ``out``; returns the page."""
+def write_leaderboard(out: Path, task: str, runs: Path | None = None) -> Path:
+    """Write ``OUT/leaderboard/TASK`` from the checks below ``out``; returns the page.
+
+    ``runs`` is the folder of the trained runs, by default ``OUT/runs``.
+    """
     checks = [
         folder
         for folder in entries(out / "check" / task)
@@ -46,7 +49,7 @@ def write_leaderboard(out: Path, task: str) -> Path:
             table = score_table(checks, source)
             pq.write_table(table, stage / table_name(task, source), compression="zstd")
         write_json(stage / "checks.json", followed_and_climbed(checks))
-        write_json(stage / "runs.json", runs_below(out / "runs", task))
+        write_json(stage / "runs.json", runs_below(runs or out / "runs", task))
         in_simulator = out / "check" / task / SIMULATOR
         if (in_simulator / "check.json").is_file():
             table = score_table([in_simulator], SOURCES[0])
