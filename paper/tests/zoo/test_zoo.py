@@ -16,10 +16,11 @@ import toptail
 from toptail.errors import InputError
 from toptail.io.arrays import read_arrays, write_arrays
 from toptail.io.json_files import write_json
-from toptail.lab.critics.registry import names
+from toptail.lab.critics.registry import CRITICS, names
 from toptail.lab.tasks.queries import load_queries
 from toptail_paper.commands.zoo import ROUNDS, Zoo
 from toptail_paper.zoo import page
+from toptail_paper.zoo.cells import TARGETS
 from toptail_paper.zoo.leaderboard import write_leaderboard
 from toptail_paper.zoo.scores import SOURCES, joined, ranks, score_table
 from toptail_paper.zoo.summary import (
@@ -30,6 +31,7 @@ from toptail_paper.zoo.summary import (
     cure,
     cure_answer,
     not_by_its_own_kind,
+    one_rollout,
     simulated,
     studied_cure,
 )
@@ -84,6 +86,12 @@ def test_without_the_studies_there_are_checks_alone(tmp_path: Path) -> None:
         Zoo(out=tmp_path, task=("AntMaze",), no_studies=True, set=("gamma=0.5",)).jobs()
 
 
+def test_every_objective_has_a_word_and_a_colour() -> None:
+    objectives = {critic.trained_by for critic in CRITICS.values()}
+    assert objectives <= set(TARGETS)
+    assert objectives <= set(page.OBJECTIVES)
+
+
 def test_ranks_keep_the_order_and_the_ties_of_a_query() -> None:
     scores = np.array([[0.5, -1.0, 0.5, 7.0], [3.0, 2.0, 1.0, 0.0]])
     assert ranks(scores).tolist() == [[1, 0, 1, 3], [3, 2, 1, 0]]
@@ -121,8 +129,14 @@ def test_gains_are_those_of_a_loop_over_queries(tmp_path: Path) -> None:
     query = np.repeat(np.arange(30), 8)
     columns = {"query": query, "cluster": query, "group": ["near"] * 240}
     table = pa.table(columns | {"value": value.ravel(), "raw": scores.ravel(), "mine": -query})
-    pq.write_table(table, tmp_path / "t.parquet")
+    with_both = table.append_column("value_0", table["value"]).append_column(
+        "value_1", pa.array(value[:, ::-1].ravel())
+    )
+    pq.write_table(with_both, tmp_path / "t.parquet")
     found = simulated(tmp_path / "t.parquet")
+    assert set(found) == {"raw", "mine"}
+    other = sum(v[7 - v.argmax()] - sum(v) / 8 for v in value) / 30  # the mirror image of the best
+    assert one_rollout(tmp_path / "t.parquet")["mean"] == pytest.approx(other)
     gain = sum(v[s.argmax()] - sum(v) / 8 for v, s in zip(value, scores, strict=True)) / 30
     assert found["raw"]["gain"]["mean"] == pytest.approx(gain)
     assert found["raw"]["more_than_raw"] == {"mean": 0, "low": 0, "high": 0}
@@ -275,7 +289,7 @@ def checked(folder: Path, critic: str, noise: float) -> None:
 def test_a_run_of_the_zoo_has_a_leaderboard(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no check of a critic"):
         write_leaderboard(tmp_path, TASK)
-    for critic, noise in (("tdq", 0.1), ("raw", 1.0), ("clip", 0.9)):
+    for critic, noise in (("tdq", 0.1), ("raw", 1.0), ("hybrid", 0.9)):
         checked(tmp_path / "check" / TASK / critic, critic, noise)
         run = tmp_path / "runs" / TASK / critic / "seed-1"
         run.mkdir(parents=True)
@@ -286,7 +300,7 @@ def test_a_run_of_the_zoo_has_a_leaderboard(tmp_path: Path) -> None:
     rows = [line.split(" | ") for line in text.splitlines()[2:]]
     assert [row[0].removeprefix("| ") for row in rows[:3]] == [
         "TD-Q",
-        "Raw, clipped",
+        "Hybrid",
         "Raw bilinear",
     ]
     assert rows[0][5:] == ["safe", "no gain", "75 %", "better", "0.750", "60 |"]

@@ -9,8 +9,13 @@ from toptail_paper.study.markdown import markdown_table
 from toptail_paper.zoo.scores import SOURCES
 from toptail_paper.zoo.summary import FITTED
 
-TARGETS: Final = {"bellman": "Bellman", "contrastive": "contrast", "returns": "returns"}
-"""What a critic is trained by, in a word."""
+TARGETS: Final = {
+    "bellman": "Bellman",
+    "contrastive": "contrast",
+    "returns": "returns",
+    "both": "both",
+}
+"""What a critic is trained by, in a word; hybrid by contrast and Bellman targets."""
 
 
 def ranged(cell: Mapping[str, Any], digits: int = 2) -> str:

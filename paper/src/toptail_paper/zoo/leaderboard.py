@@ -20,7 +20,13 @@ from toptail.io.files import entries, staged_folder, write_texts
 from toptail.io.json_files import read_json, write_json
 from toptail.lab.training.runs import METRICS, read_lines
 from toptail_paper.zoo.cells import leaderboard
-from toptail_paper.zoo.scores import SOURCES, followed_and_climbed, score_table, table_name
+from toptail_paper.zoo.scores import (
+    SOURCES,
+    followed_and_climbed,
+    replicates,
+    score_table,
+    table_name,
+)
 from toptail_paper.zoo.summary import SIMULATOR, summary
 
 LARGER = "-10000"
@@ -53,6 +59,9 @@ def write_leaderboard(out: Path, task: str, runs: Path | None = None) -> Path:
         in_simulator = out / "check" / task / SIMULATOR
         if (in_simulator / "check.json").is_file():
             table = score_table([in_simulator], SOURCES[0])
+            judged = pq.read_table(in_simulator / SOURCES[0] / "table.parquet")
+            for name in replicates(judged.column_names):
+                table = table.append_column(name, judged[name])
             pq.write_table(table, stage / table_name(task, SIMULATOR), compression="zstd")
         content = summary(stage, task)
         write_json(stage / "summary.json", content)

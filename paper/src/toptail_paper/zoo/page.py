@@ -46,6 +46,7 @@ OBJECTIVES: Final = {
     "bellman": ("Bellman targets", "#1b6ca8"),
     "contrastive": ("contrast with other goals", "#c8553d"),
     "returns": ("recorded returns", "#6a994e"),
+    "both": ("contrast and Bellman targets", "#8e6bbf"),
 }
 """What a critic is trained by, in words, and the colour of its point."""
 
@@ -173,7 +174,9 @@ def figure(content: Mapping[str, Any]) -> Figure:
         "color": "0.4",
     }
     axes.text(0.99, line, "straight line to the goal", va="bottom", ha="right", **beside)
-    for number, (words, colour) in enumerate(OBJECTIVES.values()):
+    drawn_objectives = {objective for _, objective, _, _ in points}
+    kinds = [kind for name, kind in OBJECTIVES.items() if name in drawn_objectives]
+    for number, (words, colour) in enumerate(kinds):
         corner: dict[str, Any] = {"transform": axes.transAxes, "fontsize": 9, "color": colour}
         axes.text(0.02, 0.04 + 0.05 * number, f"● trained by {words}", **corner)
     axes.set_xlabel("Retrieval AUC: is the true goal ranked above others? (good ranker →)")

@@ -39,6 +39,11 @@ def table_name(task: str, source: str) -> str:
     return f"{parse_name(task).family}_{source}.parquet"
 
 
+def replicates(names: Sequence[str]) -> list[str]:
+    """The columns of a judge's members, or of its repetitions."""
+    return [name for name in names if re.fullmatch(r"value_\d+", name)]
+
+
 def score_table(checks: Sequence[Path], source: str) -> pa.Table:
     """One row per candidate: query, group, cluster, value, and every score's rank.
 
@@ -76,8 +81,8 @@ def score_table(checks: Sequence[Path], source: str) -> pa.Table:
 def _judged(table: pa.Table) -> pa.Table:
     """The columns of a check's table that all scorers share."""
     if "value" not in table.column_names:
-        members = [name for name in table.column_names if re.fullmatch(r"value_\d+", name)]
-        mean = np.mean([table[name].to_numpy() for name in members], axis=0)
+        members = [table[name].to_numpy() for name in replicates(table.column_names)]
+        mean = np.mean(members, axis=0)
         table = table.append_column("value", pa.array(mean.astype(np.float32)))
     return table.select(COLUMNS)
 

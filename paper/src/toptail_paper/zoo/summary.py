@@ -17,7 +17,7 @@ from toptail.pools.columns import group_seeds
 from toptail.stats import best_of_k, bootstrap_sums, cluster_sums, percentile_interval
 from toptail.stats.resample import bootstrap_p, holm
 from toptail_paper.study.replicates import read_replicates
-from toptail_paper.zoo.scores import COLUMNS, SOURCES, table_name
+from toptail_paper.zoo.scores import COLUMNS, SOURCES, replicates, table_name
 
 TASK: Final = "pointmaze-medium-navigate-v0"
 FORMAT: Final = "toptail-zoo-1"
@@ -113,7 +113,7 @@ def _of_picks(path: Path, over: Literal["headroom", "query"]) -> Shares:
 
 
 def _scores(columns: Sequence[str]) -> list[str]:
-    return [name for name in columns if name not in COLUMNS]
+    return [name for name in columns if name not in (*COLUMNS, *replicates(columns))]
 
 
 def _audit(path: Path) -> toptail.AuditResult:
@@ -182,7 +182,7 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
             sorted(rows.items(), key=lambda row: -row[1]["captured"]["nearest"]["mean"])
         ),
         "cure": cure(rows, shares) if HEAD in rows else None,
-        **({"simulator": found} if found else {}),
+        **({"simulator": found, "one_rollout": one_rollout(in_simulator)} if found else {}),
     }
 
 
@@ -237,6 +237,27 @@ def simulated(path: Path) -> dict[str, Any]:
         for name in found.names
         for point, draws in [found.of(name)]
     }
+
+
+def one_rollout(path: Path) -> dict[str, float]:
+    """What the best candidate of one repetition gains in the other: more can be had than that."""
+    table = pq.read_table(path)
+    count = int(table["query"].to_numpy()[-1]) + 1
+    first, second = (
+        table[name].to_numpy().reshape(count, -1) for name in replicates(table.column_names)
+    )
+    at = np.arange(count)
+    gain = [
+        judged[at, picked.argmax(axis=1)] - judged.mean(axis=1)
+        for picked, judged in ((first, second), (second, first))
+    ]
+    _, cluster = np.unique(
+        table["cluster"].to_numpy().reshape(count, -1)[:, 0], return_inverse=True
+    )
+    sums = cluster_sums(np.stack([np.ones(count), np.mean(gain, axis=0)], axis=1), cluster)
+    draws = bootstrap_sums(sums, np.random.default_rng(0), RESAMPLES)
+    low, high = interval(draws[:, 1] / draws[:, 0])
+    return {"mean": float(np.mean(gain)), "low": low, "high": high}
 
 
 def answers(
