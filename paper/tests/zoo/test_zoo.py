@@ -33,6 +33,7 @@ from toptail_paper.zoo.summary import (
     not_by_its_own_kind,
     one_rollout,
     simulated,
+    split,
     studied_cure,
 )
 
@@ -220,6 +221,33 @@ def test_an_ensemble_of_tdqs_alone_calls_no_bellman_critic_better() -> None:
     }
 
 
+def test_what_a_critic_misses_is_split_at_its_ideal() -> None:
+    point = np.array([0.7, 0.95, 0.8])  # raw, TD-Q, and the ideal of raw's objective
+    draws = point + 0.01 * np.random.default_rng(1).normal(size=(2000, 3))
+    own = Shares(["raw", "tdq", "log_ratio"], point, draws)
+    found = split(dict.fromkeys(SOURCES, own))
+    assert {name: row["ideal"] for name, row in found.items()} == {
+        "raw": "log_ratio",
+        "tdq": "q_star",
+    }
+    raw, tdq = (found[name]["nearest"] for name in ("raw", "tdq"))
+    assert raw["objective"]["mean"] == pytest.approx(0.2)
+    assert raw["rest"]["mean"] == pytest.approx(0.1)
+    assert raw["rest"]["low"] < 0.1 < raw["rest"]["high"]
+    assert tdq["objective"] == {"mean": 0, "low": 0, "high": 0}  # judged by its own ideal
+    assert tdq["rest"]["mean"] == pytest.approx(0.05)
+
+
+def test_rows_that_explain_others_get_no_answer_and_stand_in_no_leaderboard(tmp_path: Path) -> None:
+    for critic, noise in (("tdq", 0.1), ("raw", 1.0), ("log_ratio", 0.2)):
+        checked(tmp_path / "check" / TASK / critic, critic, noise)
+    text = write_leaderboard(tmp_path, TASK).read_text("utf-8")
+    content = json.loads((tmp_path / "leaderboard" / TASK / "summary.json").read_text("utf-8"))
+    assert "Ideal" not in text
+    assert "than_raw" not in content["critics"]["log_ratio"]
+    assert content["split"]["raw"]["nearest"]["rest"]["mean"] > 0.2
+
+
 def test_without_a_gap_there_is_nothing_to_cure() -> None:
     draws = 0.7 + 0.1 * np.random.default_rng(2).normal(size=(500, 3))
     close = Shares(["raw", "value_head", "tdq"], np.array([0.7, 0.7, 0.71]), draws)
@@ -331,6 +359,24 @@ def test_the_value_of_a_judge_with_members_is_their_mean(tmp_path: Path) -> None
     pq.write_table(members, path)
     found = score_table([tmp_path / "raw"], "nearest")["value"].to_numpy()
     np.testing.assert_allclose(found, value + 2.0, rtol=1e-6)
+
+
+def test_a_row_is_added_to_a_stored_leaderboard(tmp_path: Path) -> None:
+    for out, critics in (("old", {"tdq": 0.1, "raw": 1.0}), ("new", {"hybrid": 0.9})):
+        for critic, noise in critics.items():
+            checked(tmp_path / out / "check" / TASK / critic, critic, noise)
+    old = write_leaderboard(tmp_path / "old", TASK).parent
+    new = write_leaderboard(tmp_path / "new", TASK, stored=old).parent
+    stored, found = (pq.read_table(home / "pointmaze_nearest.parquet") for home in (old, new))
+    assert found.select(stored.column_names).equals(stored)
+    assert set(found.column_names) - set(stored.column_names) == {"hybrid@1", "hybrid@2"}
+    content = json.loads((new / "summary.json").read_text("utf-8"))["critics"]
+    assert {"tdq", "raw", "hybrid", "straight", "random"} == set(content)
+    assert content["tdq"]["ascent"] == "no gain"
+    moved = stored.set_column(3, "value", pa.array(1 - stored["value"].to_numpy()))
+    pq.write_table(moved, old / "pointmaze_nearest.parquet")
+    with pytest.raises(InputError, match="stored table has other"):
+        write_leaderboard(tmp_path / "new", TASK, stored=old)
 
 
 def test_checks_of_other_candidates_have_no_common_table(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from toptail_paper.study.markdown import markdown_table
 from toptail_paper.zoo.scores import SOURCES
-from toptail_paper.zoo.summary import FITTED
+from toptail_paper.zoo.summary import NO_CRITICS
 
 TARGETS: Final = {
     "bellman": "Bellman",
@@ -28,7 +28,7 @@ def leaderboard(content: Mapping[str, Any]) -> str:
     """Every row, the highest captured share first."""
     rows = []
     for name, row in content["critics"].items():
-        if name in FITTED:
+        if name in NO_CRITICS:
             continue
         near, box = (row["captured"][source] for source in SOURCES)
         followed = row["followed"].get("uniform")

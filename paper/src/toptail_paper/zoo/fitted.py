@@ -19,23 +19,16 @@ from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
 from toptail.commands.terminal import say
-from toptail.errors import InputError
-from toptail.io.arrays import read_arrays, write_arrays
-from toptail.io.files import staged_folder
-from toptail.io.json_files import read_json, write_json
 from toptail.lab.critics.base import Params, TrainedCritic
 from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.networks import Stack, join
 from toptail.lab.tasks.files import TaskDataset
-from toptail.lab.tasks.queries import load_queries
 from toptail.lab.training.data import GoalSampling, OfflineData, device_data
 from toptail.lab.training.runs import load_run, read_run, run_folder
-from toptail_paper.zoo.leaderboard import EVERY
-from toptail_paper.zoo.scores import SOURCES
+from toptail_paper.zoo.beside import checked_folder, write_beside
 from toptail_paper.zoo.summary import FROM_INPUTS, FROM_PHI
 
 Read = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
@@ -127,37 +120,15 @@ def fitted_scores(runs: Path, task: str, seed: int, data: OfflineData) -> dict[s
 
 def write_fitted(out: Path, task: str) -> Path:
     """Fit to every seed of TD-Q below ``out``, score the candidates of its check; the folder."""
-    folders = [out / "check" / task / name for name in (EVERY, "tdq")]
-    checked = next((each for each in folders if (each / "check.json").is_file()), None)
-    if checked is None:
-        raise InputError(f"{folders[0]} has no check of TD-Q: run 'toptail-paper zoo' first.")
+    checked_folder(out, task)  # refused before anything is trained
     data = device_data(TaskDataset.load(str(out / "data" / f"{task}.npz")).data.train)
-    queries = load_queries(checked / "queries.npz")
-    scores: dict[str, dict[str, Any]] = {source: {} for source in SOURCES}
-    pools = {source: read_arrays(checked / source / "pools.npz") for source in SOURCES}
+    scores: dict[str, Read] = {}
     for folder in sorted((out / "runs" / task / "raw").glob("seed-*")):
         seed = int(folder.name.removeprefix("seed-"))
         for name, score in fitted_scores(out / "runs", task, seed, data).items():
             say(f"{name} of seed {seed} is fitted.")
-            for source in SOURCES:
-                actions = pools[source]["actions"]
-                count, size = actions.shape[:2]
-                states, goals = (jnp.repeat(x, size, 0) for x in (queries.states, queries.goals))
-                found = score(states, jnp.asarray(actions.reshape(count * size, -1)), goals)
-                scores[source][f"scores/{name}@{seed}"] = np.asarray(found).reshape(count, size)
-    home = out / "check" / task / FOLDER
-    check = read_json(checked / "check.json")
-    with staged_folder(home) as stage:
-        for source in SOURCES:
-            (stage / source).mkdir()
-            table = (checked / source / "table.parquet").read_bytes()
-            (stage / source / "table.parquet").write_bytes(table)
-            arrays = {"actions": pools[source]["actions"], **scores[source]}
-            write_arrays(stage / source / "pools.npz", arrays)
-        (stage / "queries.npz").write_bytes((checked / "queries.npz").read_bytes())
-        kept = {key: check[key] for key in ("record", "settings")}
-        write_json(stage / "check.json", kept | {"scorers": {}})
-    return home
+            scores[f"{name}@{seed}"] = score
+    return write_beside(out, task, FOLDER, scores)
 
 
 if __name__ == "__main__":

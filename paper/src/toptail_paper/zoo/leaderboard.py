@@ -1,9 +1,10 @@
 """The leaderboard of a run of ``toptail-paper zoo``: its tables, the summary, and a page.
 
-    python -m toptail_paper.zoo.leaderboard OUT DATASET
+    python -m toptail_paper.zoo.leaderboard OUT DATASET [STORED]
 
 The last job of each task does the same. ``OUT/leaderboard/DATASET`` has what ``paper/results/zoo``
-has of PointMaze.
+has of PointMaze. Rows that only ``STORED`` has, the leaderboard of an earlier run on the same data,
+are kept, so that a critic is added without training the others again.
 """
 
 from __future__ import annotations
@@ -37,10 +38,13 @@ EVERY = "every"
 """Name of the check of all critics at once."""
 
 
-def write_leaderboard(out: Path, task: str, runs: Path | None = None) -> Path:
+def write_leaderboard(
+    out: Path, task: str, runs: Path | None = None, stored: Path | None = None
+) -> Path:
     """Write ``OUT/leaderboard/TASK`` from the checks below ``out``; returns the page.
 
-    ``runs`` is the folder of the trained runs, by default ``OUT/runs``.
+    ``runs`` is the folder of the trained runs, by default ``OUT/runs``, and ``stored`` that of an
+    earlier leaderboard, whose further rows are kept.
     """
     checks = [
         folder
@@ -52,16 +56,21 @@ def write_leaderboard(out: Path, task: str, runs: Path | None = None) -> Path:
     home = out / "leaderboard" / task
     with staged_folder(home) as stage:
         for source in SOURCES:
-            table = score_table(checks, source)
-            pq.write_table(table, stage / table_name(task, source), compression="zstd")
-        write_json(stage / "checks.json", followed_and_climbed(checks))
-        write_json(stage / "runs.json", runs_below(runs or out / "runs", task))
+            name = table_name(task, source)
+            table = score_table(checks, source, stored and pq.read_table(stored / name))
+            pq.write_table(table, stage / name, compression="zstd")
+        own = {
+            "checks.json": followed_and_climbed(checks),
+            "runs.json": runs_below(runs or out / "runs", task),
+        }
+        for name, content in own.items():
+            write_json(stage / name, (read_json(stored / name) if stored else {}) | content)
         in_simulator = out / "check" / task / SIMULATOR
         if (in_simulator / "check.json").is_file():
             table = score_table([in_simulator], SOURCES[0])
             judged = pq.read_table(in_simulator / SOURCES[0] / "table.parquet")
-            for name in replicates(judged.column_names):
-                table = table.append_column(name, judged[name])
+            for column in replicates(judged.column_names):
+                table = table.append_column(column, judged[column])
             pq.write_table(table, stage / table_name(task, SIMULATOR), compression="zstd")
         content = summary(stage, task)
         write_json(stage / "summary.json", content)
@@ -80,6 +89,7 @@ def runs_below(runs: Path, task: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit("usage: python -m toptail_paper.zoo.leaderboard OUT DATASET")
-    say(str(write_leaderboard(Path(sys.argv[1]), sys.argv[2])))
+    if len(sys.argv) not in (3, 4):
+        sys.exit("usage: python -m toptail_paper.zoo.leaderboard OUT DATASET [STORED]")
+    earlier = Path(sys.argv[3]) if len(sys.argv) == 4 else None
+    say(str(write_leaderboard(Path(sys.argv[1]), sys.argv[2], stored=earlier)))

@@ -44,12 +44,13 @@ def replicates(names: Sequence[str]) -> list[str]:
     return [name for name in names if re.fullmatch(r"value_\d+", name)]
 
 
-def score_table(checks: Sequence[Path], source: str) -> pa.Table:
+def score_table(checks: Sequence[Path], source: str, stored: pa.Table | None = None) -> pa.Table:
     """One row per candidate: query, group, cluster, value, and every score's rank.
 
     ``checks`` are the folders of the critics' checks, with the same queries, candidates and judge.
     Of a judge with several members the value is their mean. Where an action is a displacement, the
-    straight line to the goal is a score, too.
+    straight line to the goal is a score, too. Scores that only the table ``stored`` has, an
+    earlier one of the same candidates, are kept.
     """
     found: dict[str, NDArray[np.float32]] = {}
     first: pa.Table | None = None
@@ -73,8 +74,13 @@ def score_table(checks: Sequence[Path], source: str) -> pa.Table:
     if actions.shape[-1] == queries.states.shape[-1]:
         found["straight"] = (actions * (queries.goals - queries.states)[:, None]).sum(axis=-1)
     found["random"] = rng.random(actions.shape[:2], dtype=np.float32)
-    for name, scores in sorted(found.items()):
-        first = first.append_column(name, pa.array(ranks(scores).reshape(-1)))
+    columns = {name: pa.array(ranks(scores).reshape(-1)) for name, scores in found.items()}
+    if stored is not None:
+        if not stored.select(COLUMNS).equals(first):
+            raise InputError("The stored table has other queries, candidates or values.")
+        columns = {name: stored[name] for name in stored.column_names[len(COLUMNS) :]} | columns
+    for name, ranked in sorted(columns.items()):
+        first = first.append_column(name, ranked)
     return first
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from toptail.io.json_files import read_json
 from toptail.stats import kendall_tau_b
 from toptail_paper.study.markdown import markdown_table
-from toptail_paper.study.naming import task_title
+from toptail_paper.study.naming import IDEALS, task_title
 from toptail_paper.zoo.cells import closed, leaderboard, ranged
 from toptail_paper.zoo.scores import SOURCES
 from toptail_paper.zoo.summary import FROM_INPUTS, FROM_PHI, HEAD, RAW, TASK, TDQ
@@ -37,6 +37,7 @@ class SmallZoo:
             "small_cured": self.cured,
             "small_walkers": self.walkers,
             "small_fitted": self.fitted,
+            "small_split": self.split,
         }
 
     def order(self) -> str:
@@ -114,3 +115,22 @@ class SmallZoo:
                 texts = [f"{cell['mean']:.2f} (τ_b {cell['tau_b']:.2f})" for cell in cells]
                 rows.append([task_title(name), words, *texts])
         return markdown_table([*head, "fitted from state, action and goal", "TD-Q"], rows)
+
+    def split(self) -> str:
+        """What the objective of each critic with a known ideal costs, and the rest."""
+        sizes = {"full": self._full, "small": self.tasks[TASK]}
+        found = {size: zoo["split"] for size, zoo in sizes.items() if "split" in zoo}
+        rows = []
+        for size, critics in found.items():
+            for name, own in critics.items():
+                parts = [
+                    ranged(own[source][part])
+                    for source in SOURCES
+                    for part in ("objective", "rest")
+                ]
+                title = sizes[size]["critics"][name]["title"]
+                rows.append([title, size, IDEALS[own["ideal"]].removeprefix("Ideal: "), *parts])
+        head = ["critic", "networks", "ideal"]
+        for words in WORDS.values():
+            head += [f"{words}: objective", "rest"]
+        return markdown_table(head, rows)

@@ -16,6 +16,7 @@ from toptail.lab.critics.registry import CRITICS
 from toptail.pools.columns import group_seeds
 from toptail.stats import best_of_k, bootstrap_sums, cluster_sums, percentile_interval
 from toptail.stats.resample import bootstrap_p, holm
+from toptail_paper.study.naming import IDEALS
 from toptail_paper.study.replicates import read_replicates
 from toptail_paper.zoo.scores import COLUMNS, SOURCES, replicates, table_name
 
@@ -26,6 +27,10 @@ RAW, TDQ, HEAD = "raw", "tdq", "value_head"
 FROM_PHI, FROM_INPUTS = "fitted_phi", "fitted_inputs"
 FITTED: Final = (FROM_PHI, FROM_INPUTS)
 """Networks that are fitted to TD-Q's values: see `toptail_paper.zoo.fitted`."""
+IDEAL_ROWS: Final = ("log_ratio", "gamma_d", "q_behaviour")
+"""Ideal critics, which nobody trained: see `toptail_paper.zoo.ideals`."""
+NO_CRITICS: Final = (*FITTED, *IDEAL_ROWS)
+"""Rows that explain others: no answer is given about them, and the leaderboard leaves them out."""
 REGRET: Final = "nregret_64"
 """Normalized regret at K = 64 in the tables of the fixed-query study: 1 less the captured share."""
 
@@ -133,6 +138,12 @@ def interval(draws: NDArray[np.float64]) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def cell(point: float, draws: NDArray[np.float64]) -> dict[str, float]:
+    """A number with its 95 % interval."""
+    low, high = interval(draws)
+    return {"mean": point, "low": low, "high": high}
+
+
 def summary(results: Path, task: str = TASK) -> dict[str, Any]:
     """Every row of the zoo on a task, with the answers that were asked for before.
 
@@ -150,11 +161,9 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
         captured = {}
         for source in SOURCES:
             point, draws = shares[source].of(name)
-            low, high = interval(draws)
-            verdict = audits[source].verdicts[name]
-            tau = audits[source].to_dict()["scorers"][name]["tau_b"]
-            own: dict[str, Any] = {"mean": point, "low": low, "high": high}
-            captured[source] = own | {"status": verdict.status, "tau_b": tau["mean"]}
+            status = audits[source].verdicts[name].status
+            tau = audits[source].to_dict()["scorers"][name]["tau_b"]["mean"]
+            captured[source] = {**cell(point, draws), "status": status, "tau_b": tau}
         rows[name] = {
             "title": title(name),
             "trained_by": trained_by(name),
@@ -167,7 +176,8 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
         }
     in_simulator = results / table_name(task, SIMULATOR)
     found = simulated(in_simulator) if in_simulator.is_file() else {}
-    for name, answer in answers(rows, shares).items():
+    asked = {name: row for name, row in rows.items() if name not in NO_CRITICS}
+    for name, answer in answers(asked, shares).items():
         rows[name] |= answer
     if task != TASK:
         not_by_its_own_kind(rows, found)
@@ -182,8 +192,33 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
             sorted(rows.items(), key=lambda row: -row[1]["captured"]["nearest"]["mean"])
         ),
         "cure": cure(rows, shares) if HEAD in rows else None,
+        **({"split": split(shares)} if IDEAL_ROWS[0] in rows else {}),
         **({"simulator": found, "one_rollout": one_rollout(in_simulator)} if found else {}),
     }
+
+
+def split(shares: Mapping[str, Shares]) -> dict[str, Any]:
+    """What each critic with a known ideal does not capture, of which its objective costs a part.
+
+    ``objective`` is what the ideal does not capture, ``rest`` what the critic captures less than
+    its ideal: errors of estimation, and of extrapolation where there is no data.
+    """
+    found: dict[str, Any] = {}
+    for name in shares[SOURCES[0]].names:
+        critic = CRITICS.get(name)
+        if critic is None or critic.ideal is None:
+            continue
+        own: dict[str, Any] = {"ideal": critic.ideal}
+        for source, of_source in shares.items():
+            point, draws = of_source.of(name)
+            # Q* is the value by which all are judged, so that it captures everything.
+            best, at_best = 1.0, np.ones_like(draws)
+            if critic.ideal in of_source.names:
+                best, at_best = of_source.of(critic.ideal)
+            objective, rest = cell(1 - best, 1 - at_best), cell(best - point, at_best - draws)
+            own[source] = {"objective": objective, "rest": rest}
+        found[name] = own
+    return found
 
 
 def not_by_its_own_kind(rows: Mapping[str, dict[str, Any]], simulator: Mapping[str, Any]) -> None:
@@ -199,8 +234,8 @@ def not_by_its_own_kind(rows: Mapping[str, dict[str, Any]], simulator: Mapping[s
 
 def title(name: str) -> str:
     critic, _, readout = name.partition(".")
-    if name in TITLES:
-        return TITLES[name]
+    if name in TITLES or name in IDEALS:
+        return TITLES.get(name) or IDEALS[name]
     kinds = {"min": "minimum of 2 networks", "lcb": "lower bound of 2 networks"}
     own = CRITICS[critic].title
     return f"{own}: {kinds[readout.rpartition('_')[2]]}" if readout else own
@@ -224,11 +259,6 @@ def simulated(path: Path) -> dict[str, Any]:
     """Gains of the picks in the simulator, by scorer, alone and less raw's, paired by query."""
     found = gains(path)
     _, raw = found.of(RAW)
-
-    def cell(point: float, draws: NDArray[np.float64]) -> dict[str, float]:
-        low, high = interval(draws)
-        return {"mean": point, "low": low, "high": high}
-
     return {
         name: {
             "gain": cell(point, draws),
@@ -256,8 +286,7 @@ def one_rollout(path: Path) -> dict[str, float]:
     )
     sums = cluster_sums(np.stack([np.ones(count), np.mean(gain, axis=0)], axis=1), cluster)
     draws = bootstrap_sums(sums, np.random.default_rng(0), RESAMPLES)
-    low, high = interval(draws[:, 1] / draws[:, 0])
-    return {"mean": float(np.mean(gain)), "low": low, "high": high}
+    return cell(float(np.mean(gain)), draws[:, 1] / draws[:, 0])
 
 
 def answers(

@@ -43,6 +43,7 @@ ENTRY = Entry(
     network="quasimetric",
     deployed="minus_distance",
     readouts=(Readout("minus_distance", "bellman"),),
+    ideal="q_star",
 )
 
 FAR, SOFTNESS = 500.0, 100.0

@@ -82,9 +82,9 @@ Cell: TypeAlias = tuple[
 """An objective by its factors: how a target is made, how it is fitted, and whose future it is."""
 
 Ideal: TypeAlias = Literal["q_star", "q_behaviour", "log_ratio", "gamma_d"]
-"""What a perfectly learned critic would score: the optimal value, the value of the behaviour that
-collected the data, log p(g | s, a) - log p(g) of its discounted future states, or the mean gamma^d
-of goals that follow."""
+"""What a perfectly learned critic would score, or what orders actions as it would: the optimal
+value, the value of the behaviour that collected the data, log p(g | s, a) - log p(g) of its
+discounted future states, or the mean gamma^d of goals that follow."""
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ ENTRY = Entry(
         Readout("phi_norm", "contrastive"),
         Readout("minus_distance", "contrastive"),
     ),
+    ideal="log_ratio",
 )
 
 
