@@ -19,10 +19,13 @@ from toptail.io.json_files import write_json
 from toptail.lab.critics.registry import CRITICS, names
 from toptail.lab.tasks.queries import load_queries
 from toptail_paper.commands.zoo import ROUNDS, Zoo
+from toptail_paper.study.naming import task_title
 from toptail_paper.zoo import page
 from toptail_paper.zoo.cells import TARGETS
+from toptail_paper.zoo.figures import OBJECTIVES, figure, small_figure
 from toptail_paper.zoo.leaderboard import write_leaderboard
 from toptail_paper.zoo.scores import SOURCES, joined, ranks, score_table
+from toptail_paper.zoo.small import SmallZoo
 from toptail_paper.zoo.summary import (
     TASK,
     Shares,
@@ -90,7 +93,7 @@ def test_without_the_studies_there_are_checks_alone(tmp_path: Path) -> None:
 def test_every_objective_has_a_word_and_a_colour() -> None:
     objectives = {critic.trained_by for critic in CRITICS.values()}
     assert objectives <= set(TARGETS)
-    assert objectives <= set(page.OBJECTIVES)
+    assert objectives <= set(OBJECTIVES)
 
 
 def test_ranks_keep_the_order_and_the_ties_of_a_query() -> None:
@@ -284,9 +287,18 @@ def test_the_stored_summary_is_that_of_the_stored_scores() -> None:
 
 def test_the_figure_has_a_point_for_each_critic_that_was_trained() -> None:
     content = json.loads((page.RESULTS / "summary.json").read_text("utf-8"))
-    drawn = page.figure(content).axes[0].texts
+    drawn = figure(content).axes[0].texts
     titles = {row["title"] for row in content["critics"].values() if row["auc"] is not None}
     assert titles <= {text.get_text() for text in drawn}
+
+
+def test_the_small_zoo_has_a_panel_for_each_task() -> None:
+    tasks = SmallZoo(page.RESULTS / "small", {}).tasks
+    drawn = small_figure(tasks)
+    assert [axes.get_title().split(",")[0] for axes in drawn.axes] == [*map(task_title, tasks)]
+    for axes, content in zip(drawn.axes, tasks.values(), strict=True):
+        trained = {row["title"] for row in content["critics"].values() if row["auc"] is not None}
+        assert trained <= {text.get_text() for text in axes.texts}
 
 
 def checked(folder: Path, critic: str, noise: float) -> None:

@@ -11,13 +11,14 @@ import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from toptail.io.files import write_texts
 from toptail.io.json_files import read_json
 from toptail.lab.critics.registry import CRITICS
 from toptail_paper.study.markdown import markdown_table, with_parts
 from toptail_paper.zoo.cells import closed, leaderboard, ranged
+from toptail_paper.zoo.figures import figure, small_figure
 from toptail_paper.zoo.scores import SOURCES
 from toptail_paper.zoo.small import SmallZoo
 from toptail_paper.zoo.summary import (
@@ -32,23 +33,13 @@ from toptail_paper.zoo.summary import (
     verdict_of,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 ROOT: Final = Path(__file__).parents[4]
 RESULTS: Final = ROOT / "paper" / "results" / "zoo"
 PAGE: Final = ROOT / "paper" / "docs" / "results" / "zoo.md"
 FIGURE: Final = ROOT / "paper" / "docs" / "figures" / "zoo.png"
+SMALL_FIGURE: Final = FIGURE.with_name("zoo_small.png")
 ANTMAZE: Final = "antmaze-medium-navigate-v0"
 SHIPPED: Final = ROOT / "src" / "toptail" / "lab" / "check" / "zoo.json"
-
-OBJECTIVES: Final = {
-    "bellman": ("Bellman targets", "#1b6ca8"),
-    "contrastive": ("contrast with other goals", "#c8553d"),
-    "returns": ("recorded returns", "#6a994e"),
-    "both": ("contrast and Bellman targets", "#8e6bbf"),
-}
-"""What a critic is trained by, in words, and the colour of its point."""
 
 
 def cured(content: Mapping[str, Any]) -> str:
@@ -144,48 +135,6 @@ def refreshed(page: str, content: Mapping[str, Any]) -> str:
     return with_parts(page, {**parts, **SmallZoo(RESULTS / "small", content).parts()})
 
 
-def figure(content: Mapping[str, Any]) -> Figure:
-    """Retrieval on one axis, captured share on the other: good rankers, good objectives."""
-    from toptail.report.figures import new_figure
-
-    drawn = new_figure(7.0, 4.6)
-    axes = drawn.add_subplot()
-    points = [
-        (row["title"], row["trained_by"], row["auc"], row["captured"]["nearest"])
-        for row in content["critics"].values()
-        if row["auc"] is not None
-    ]
-    for title, objective, auc, near in points:
-        bars = [[near["mean"] - near["low"]], [near["high"] - near["mean"]]]
-        _, colour = OBJECTIVES[objective]
-        axes.errorbar([auc], [near["mean"]], yerr=bars, fmt="o", color=colour, capsize=3)
-        crowded = any(
-            auc < x <= auc + 0.01 and abs(cell["mean"] - near["mean"]) < 0.05
-            for _, _, x, cell in points
-        )
-        place: dict[str, Any] = {"xytext": (-8 if crowded else 8, 3), "fontsize": 9}
-        place |= {"ha": "right" if crowded else "left", "textcoords": "offset points"}
-        axes.annotate(title, (auc, near["mean"]), **place)
-    line = content["critics"]["straight"]["captured"]["nearest"]["mean"]
-    axes.axhline(line, color="0.5", linestyle=":", linewidth=1)
-    beside: dict[str, Any] = {
-        "transform": axes.get_yaxis_transform(),
-        "fontsize": 8,
-        "color": "0.4",
-    }
-    axes.text(0.99, line, "straight line to the goal", va="bottom", ha="right", **beside)
-    drawn_objectives = {objective for _, objective, _, _ in points}
-    kinds = [kind for name, kind in OBJECTIVES.items() if name in drawn_objectives]
-    for number, (words, colour) in enumerate(kinds):
-        corner: dict[str, Any] = {"transform": axes.transAxes, "fontsize": 9, "color": colour}
-        axes.text(0.02, 0.04 + 0.05 * number, f"● trained by {words}", **corner)
-    axes.set_xlabel("Retrieval AUC: is the true goal ranked above others? (good ranker →)")
-    axes.set_ylabel("Captured share at best of 64 (good objective ↑)")
-    axes.margins(0.25, 0.2)
-    axes.spines[["top", "right"]].set_visible(False)
-    return drawn
-
-
 def shipped(content: Mapping[str, Any]) -> dict[str, Any]:
     """What the library ships for ``toptail check --beside zoo``: numbers without the answers."""
     ends = ("mean", "low", "high")
@@ -207,12 +156,14 @@ def shipped(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write summary, figure and page."""
+    """Write summary, figures and page."""
     content = summary(RESULTS)
     for path, what in ((RESULTS / "summary.json", content), (SHIPPED, shipped(content))):
         text = json.dumps(what, indent=1, ensure_ascii=False) + "\n"
         write_texts(path.parent, {path.name: text})
     figure(content).savefig(FIGURE, dpi=130)
+    small = SmallZoo(RESULTS / "small", content)
+    small_figure(small.tasks).savefig(SMALL_FIGURE, dpi=130)
     write_texts(PAGE.parent, {PAGE.name: refreshed(PAGE.read_text(encoding="utf-8"), content)})
 
 
