@@ -144,6 +144,10 @@ def test_parts_in_any_order_are_the_stage(
     parts.audit(most_per_group=2)
     first, second = (study.folder for study in studies)
     assert first.rollouts.read_bytes() == second.rollouts.read_bytes()
+    audited = len(whole.audit(most_per_group=2).query)
+    expert = ExpertStage(studies[0], queries, pools, DATA.val).settings
+    assert expert.per_group * expert.most * len(np.unique(queries.group)) == audited == 6
+    assert expert.repeats == 1
     assert not (second.path / "rollouts.parts").exists()
 
 

@@ -313,6 +313,20 @@ def test_rollout_cells_say_whether_the_interval_excludes_zero() -> None:
     assert rollout_cells(None) == {}
 
 
+def test_rollout_cells_against_a_selector_are_what_the_other_gains_more() -> None:
+    first = comparison("raw", 0.02, 0.005) | {"b": "tdq"}  # raw less TD-Q
+    second = comparison("cosine", 0.03, 0.01) | {"b": "raw"}
+    unknown = comparison("raw", 0.01, None) | {"b": "hybrid"}
+    rows = [first, second, unknown, comparison("tdq", 0.5, 0.01)]
+    cells = rollout_cells({"comparisons": rows}, against="raw")
+    assert set(cells) == {"tdq", "cosine", "hybrid"}
+    ends = {name: [cells[name][end] for end in ("mean", "low", "high")] for name in cells}
+    assert ends["tdq"] == pytest.approx([-0.02, -0.025, -0.015])
+    assert ends["cosine"] == pytest.approx([0.03, 0.02, 0.04])
+    assert ends["hybrid"] == [-0.01, None, None]
+    assert cells["tdq"]["ci_excludes_zero"]
+
+
 def test_deployment_pools_the_episodes_of_all_seeds(tmp_path: Path) -> None:
     stages = Stages(tmp_path, per_group=1)
     assert deployment_table(read_selection(stages.path)) is None

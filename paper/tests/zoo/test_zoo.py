@@ -15,30 +15,29 @@ import pytest
 import toptail
 from toptail.errors import InputError
 from toptail.io.arrays import read_arrays, write_arrays
+from toptail.io.files import entries
 from toptail.io.json_files import write_json
 from toptail.lab.critics.registry import CRITICS, names
 from toptail.lab.tasks.queries import load_queries
 from toptail_paper.commands.zoo import ROUNDS, Zoo
 from toptail_paper.study.naming import task_title
 from toptail_paper.zoo import page
-from toptail_paper.zoo.cells import TARGETS
-from toptail_paper.zoo.figures import OBJECTIVES, figure, small_figure
-from toptail_paper.zoo.leaderboard import write_leaderboard
-from toptail_paper.zoo.scores import SOURCES, joined, ranks, score_table
-from toptail_paper.zoo.small import SmallZoo
-from toptail_paper.zoo.summary import (
-    TASK,
-    Shares,
+from toptail_paper.zoo.answers import (
     answers,
-    captured_shares,
+    by_its_own_kind,
     cure,
     cure_answer,
-    not_by_its_own_kind,
-    one_rollout,
-    simulated,
+    gap,
     split,
     studied_cure,
 )
+from toptail_paper.zoo.cells import TARGETS, followed, than_raw
+from toptail_paper.zoo.figures import OBJECTIVES, figure, small_figure
+from toptail_paper.zoo.leaderboard import write_leaderboard
+from toptail_paper.zoo.scores import SOURCES, joined, ranks, score_table
+from toptail_paper.zoo.shares import Floats, ScoreTable, Shares
+from toptail_paper.zoo.small import SmallZoo
+from toptail_paper.zoo.summary import TASK, simulated, summary
 
 
 def test_every_critic_beyond_the_paper_is_trained_and_checked_on_pointmaze(tmp_path: Path) -> None:
@@ -120,33 +119,50 @@ def test_ensembles_of_all_networks_are_those_of_a_loop() -> None:
 
 def test_captured_shares_are_those_of_the_audit() -> None:
     path = page.RESULTS / "pointmaze_nearest.parquet"
-    shares = captured_shares(path)
+    shares = ScoreTable(path).captured()
     found = toptail.audit(
         path, scores=["raw@42", "raw@43", "raw@44"], values="value", query="query"
     )
     assert shares.of("raw")[0] == pytest.approx(found.to_dict()["scorers"]["raw"]["captured"][-1])
 
 
-def test_gains_are_those_of_a_loop_over_queries(tmp_path: Path) -> None:
+def written(path: Path, value: Floats, **further: Floats) -> ScoreTable:
+    """A stored table with the judge's repetitions ``value`` ``[r, queries, n]``."""
+    queries, size = value.shape[1:]
+    query = np.repeat(np.arange(queries), size)
+    columns = {"query": query, "cluster": query, "group": ["near"] * len(query)}
+    columns |= {"value": value.mean(axis=0).ravel()}
+    columns |= {f"value_{number}": own.ravel() for number, own in enumerate(value)}
+    scores = {name: own.ravel() for name, own in further.items()}
+    pq.write_table(pa.table(columns | scores), path)
+    return ScoreTable(path)
+
+
+def test_gains_and_headroom_are_those_of_a_loop_over_queries(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
-    value, scores = rng.random((2, 30, 8))
-    query = np.repeat(np.arange(30), 8)
-    columns = {"query": query, "cluster": query, "group": ["near"] * 240}
-    table = pa.table(columns | {"value": value.ravel(), "raw": scores.ravel(), "mine": -query})
-    with_both = table.append_column("value_0", table["value"]).append_column(
-        "value_1", pa.array(value[:, ::-1].ravel())
-    )
-    pq.write_table(with_both, tmp_path / "t.parquet")
-    found = simulated(tmp_path / "t.parquet")
+    expected, scores = rng.random((2, 60, 8))
+    value = expected + rng.normal(0, 0.3, (2, 60, 8))
+    value[:, :, 1] = value[:, :, 0]  # candidates that are tied
+    table = written(tmp_path / "t.parquet", value, raw=scores, mine=np.zeros((60, 8)))
+    mean = value.mean(axis=0)
+    gain = sum(v[s.argmax()] - sum(v) / 8 for v, s in zip(mean, scores, strict=True)) / 60
+    best = 0.0
+    for judged, picked in ((value[0], value[1]), (value[1], value[0])):
+        for v, p in zip(judged, picked, strict=True):
+            top = [v[n] for n in range(8) if p[n] == max(p)]
+            best += (sum(top) / len(top) - sum(v) / 8) / 120
+    found = simulated(table)
     assert set(found) == {"raw", "mine"}
-    other = sum(v[7 - v.argmax()] - sum(v) / 8 for v in value) / 30  # the mirror image of the best
-    assert one_rollout(tmp_path / "t.parquet")["mean"] == pytest.approx(other)
-    gain = sum(v[s.argmax()] - sum(v) / 8 for v, s in zip(value, scores, strict=True)) / 30
     assert found["raw"]["gain"]["mean"] == pytest.approx(gain)
+    assert found["raw"]["gain"]["low"] < gain < found["raw"]["gain"]["high"]
     assert found["raw"]["more_than_raw"] == {"mean": 0, "low": 0, "high": 0}
     assert found["mine"]["gain"]["mean"] == pytest.approx(0, abs=1e-12)  # all scores are equal
     assert found["mine"]["more_than_raw"]["mean"] == pytest.approx(-gain)
-    assert found["raw"]["gain"]["low"] < gain < found["raw"]["gain"]["high"]
+    assert table.headroom()["mean"] == pytest.approx(best)
+    assert table.captured().of("raw")[0] == pytest.approx(gain / best)
+    audited = table.audit().to_dict()["scorers"]["raw"]
+    assert audited["captured"][-1] == pytest.approx(gain / best)
+    assert found["raw"]["status"] == audited["verdict"]["status"]
 
 
 def made_up(more: float, spread: float) -> Shares:
@@ -205,23 +221,24 @@ def test_the_cure_on_a_walker_is_that_of_its_stored_replicates() -> None:
     assert found["low"] < found["closed"] < found["high"] < 0.5
 
 
-def test_an_ensemble_of_tdqs_alone_calls_no_bellman_critic_better() -> None:
+def test_an_ensemble_of_tdqs_alone_calls_no_critic_with_a_bellman_loss_better() -> None:
     critics = {
         "tdq": "bellman",
         "conservative": "bellman",
         "value_head": "bellman",
+        "hybrid": "both",
         "rank": "returns",
+        "straight": None,
     }
-    own: Any = {name: {"trained_by": by, "than_raw": "better"} for name, by in critics.items()}
     gains = {"tdq": {"more_than_raw": {"low": 0.001}}, "value_head": {"more_than_raw": {"low": -1}}}
-    not_by_its_own_kind(own, gains)
-    found = {name: row["than_raw"] for name, row in own.items()}
-    assert found == {
-        "tdq": "better",
-        "conservative": "not decided",
-        "value_head": "not decided",
-        "rank": "better",
-    }
+    own = {name: {"trained_by": by} for name, by in critics.items()}
+    assert by_its_own_kind(own, gains) == {"conservative", "value_head", "hybrid"}
+
+
+def test_what_may_not_be_called_better_may_still_be_no_better() -> None:
+    small, large = (dict.fromkeys(SOURCES, made_up(more, 0.001)) for more in (0.03, 0.2))
+    found = [answers(rows(), own, {"value_head"})["value_head"] for own in (small, large)]
+    assert [each["than_raw"] for each in found] == ["no better", "not decided"]
 
 
 def test_what_a_critic_misses_is_split_at_its_ideal() -> None:
@@ -241,6 +258,31 @@ def test_what_a_critic_misses_is_split_at_its_ideal() -> None:
     assert tdq["rest"]["mean"] == pytest.approx(0.05)
 
 
+def test_the_gap_is_split_into_what_the_head_closes_and_three_reasons() -> None:
+    names = ["raw", "value_head", "fitted_phi", "fitted_inputs", "tdq"]
+    point = np.array([0.3, 0.5, 0.6, 0.8, 0.9])
+    draws = point + 0.01 * np.random.default_rng(1).normal(size=(2000, 5))
+    found = gap({"nearest": Shares(names, point, draws)})["nearest"]
+    shares = {name: cell["mean"] for name, cell in found.items()}
+    wanted = {"closed": 2 / 6, "training": 1 / 6, "missing": 2 / 6, "not_fitted": 1 / 6}
+    assert shares == pytest.approx(wanted)
+    assert all(cell["low"] < cell["mean"] < cell["high"] for cell in found.values())
+
+
+def test_a_critic_that_loses_to_raw_on_both_kinds_is_called_worse() -> None:
+    less, more = {"high": -0.1}, {"high": 0.01}
+    row: dict[str, Any] = {"than_raw": "no better"}
+    assert than_raw(row | {"more_than_raw": {"nearest": less, "uniform": less}}) == "worse"
+    assert than_raw(row | {"more_than_raw": {"nearest": less, "uniform": more}}) == "no better"
+    assert than_raw({}) == "–"
+
+
+def test_a_critic_that_is_not_safe_when_followed_says_so() -> None:
+    loop = {"mean": 0.456, "status": "no gain"}
+    assert followed({"followed": {"uniform": loop}}) == "46 %, no gain"
+    assert followed({"followed": {"uniform": loop | {"status": "safe"}}}) == "46 %"
+
+
 def test_rows_that_explain_others_get_no_answer_and_stand_in_no_leaderboard(tmp_path: Path) -> None:
     for critic, noise in (("tdq", 0.1), ("raw", 1.0), ("log_ratio", 0.2)):
         checked(tmp_path / "check" / TASK / critic, critic, noise)
@@ -251,10 +293,14 @@ def test_rows_that_explain_others_get_no_answer_and_stand_in_no_leaderboard(tmp_
     assert content["split"]["raw"]["nearest"]["rest"]["mean"] > 0.2
 
 
-def test_without_a_gap_there_is_nothing_to_cure() -> None:
-    draws = 0.7 + 0.1 * np.random.default_rng(2).normal(size=(500, 3))
-    close = Shares(["raw", "value_head", "tdq"], np.array([0.7, 0.7, 0.71]), draws)
-    assert cure(rows(), {"nearest": made_up(0.2, 0.01), "uniform": close})["answer"] == "no gap"
+def test_where_tdq_is_not_better_than_raw_nothing_is_asked_of_the_head() -> None:
+    shares = dict.fromkeys(SOURCES, made_up(0.2, 0.01))
+    own = rows()
+    for name, found in answers(own, shares, {"tdq"}).items():
+        own[name] |= found
+    found = cure(own, shares)
+    assert found["answer"] == "not asked"
+    assert found["nearest"]["closed"] == pytest.approx(0.8)
 
 
 def test_safe_needs_both_kinds_of_candidates_and_the_ascent() -> None:
@@ -274,15 +320,19 @@ def test_the_page_and_the_library_s_summary_are_made_of_what_is_stored() -> None
     assert page.SHIPPED.stat().st_size < 200_000
 
 
-@pytest.mark.slow
-def test_the_stored_summary_is_that_of_the_stored_scores() -> None:
-    from toptail_paper.zoo.summary import summary
+STORED = {TASK: page.RESULTS} | {
+    f"small {home.name}": home for home in entries(page.RESULTS / "small")
+}
 
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STORED)
+def test_the_stored_summary_is_that_of_the_stored_scores(name: str) -> None:
     def read(text: str) -> Any:  # the last bits of sums depend on the machine's BLAS
         return json.loads(text, parse_float=lambda x: round(float(x), 9))
 
-    stored = (page.RESULTS / "summary.json").read_text("utf-8")
-    assert read(json.dumps(summary(page.RESULTS))) == read(stored)
+    stored = (STORED[name] / "summary.json").read_text("utf-8")
+    assert read(json.dumps(summary(STORED[name], name.split()[-1]))) == read(stored)
 
 
 def test_the_figure_has_a_point_for_each_critic_that_was_trained() -> None:
@@ -369,8 +419,10 @@ def test_the_value_of_a_judge_with_members_is_their_mean(tmp_path: Path) -> None
     for number, shift in enumerate((0.0, 1.0, 5.0)):
         members = members.append_column(f"value_{number}", pa.array(value + np.float32(shift)))
     pq.write_table(members, path)
-    found = score_table([tmp_path / "raw"], "nearest")["value"].to_numpy()
-    np.testing.assert_allclose(found, value + 2.0, rtol=1e-6)
+    found = score_table([tmp_path / "raw"], "nearest")
+    np.testing.assert_allclose(found["value"].to_numpy(), value + 2.0, rtol=1e-6)
+    for number, shift in enumerate((0.0, 1.0, 5.0)):  # the members stay for the verdict
+        np.testing.assert_allclose(found[f"value_{number}"].to_numpy(), value + shift, rtol=1e-6)
 
 
 def test_a_row_is_added_to_a_stored_leaderboard(tmp_path: Path) -> None:
@@ -385,10 +437,35 @@ def test_a_row_is_added_to_a_stored_leaderboard(tmp_path: Path) -> None:
     content = json.loads((new / "summary.json").read_text("utf-8"))["critics"]
     assert {"tdq", "raw", "hybrid", "straight", "random"} == set(content)
     assert content["tdq"]["ascent"] == "no gain"
+    checked(tmp_path / "again" / "check" / TASK / "raw", "raw", 0.3)
+    again = write_leaderboard(tmp_path / "again", TASK, stored=old).parent
+    assert pq.read_table(again / "pointmaze_nearest.parquet").equals(stored)  # the stored row stays
     moved = stored.set_column(3, "value", pa.array(1 - stored["value"].to_numpy()))
     pq.write_table(moved, old / "pointmaze_nearest.parquet")
-    with pytest.raises(InputError, match="stored table has other"):
+    with pytest.raises(InputError, match=r"pointmaze_nearest.parquet has other"):
         write_leaderboard(tmp_path / "new", TASK, stored=old)
+    with pytest.raises(InputError, match="name the folder of an earlier leaderboard"):
+        write_leaderboard(tmp_path / "new", TASK, stored=tmp_path)
+
+
+def test_a_stored_simulator_stays_with_its_leaderboard(tmp_path: Path) -> None:
+    for out, critics in (("old", ("tdq", "raw")), ("new", ("hybrid",))):
+        for critic in critics:
+            checked(tmp_path / out / "check" / TASK / critic, critic, 0.5)
+    home = tmp_path / "old" / "check" / TASK / "simulator"
+    checked(home, "tdq", 0.1)
+    raw = read_arrays(tmp_path / "old" / "check" / TASK / "raw" / "nearest" / "pools.npz")
+    own = home / "nearest" / "pools.npz"
+    write_arrays(own, {**read_arrays(own), "scores/raw@1": raw["scores/raw@1"]})
+    old = write_leaderboard(tmp_path / "old", TASK).parent
+    new = write_leaderboard(tmp_path / "new", TASK, stored=old).parent
+    stored, found = (json.loads((each / "summary.json").read_text("utf-8")) for each in (old, new))
+    assert {"tdq", "raw"} <= stored["simulator"].keys()
+    assert found["simulator"] == stored["simulator"]
+    shutil.rmtree(home)
+    assert "simulator" not in json.loads(
+        (write_leaderboard(tmp_path / "old", TASK).parent / "summary.json").read_text("utf-8")
+    )
 
 
 def test_checks_of_other_candidates_have_no_common_table(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from toptail.commands.flags import DECIDE, SCALE, Names, names
 from toptail.commands.train import HEAD
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.jobs.job import Resources
 from toptail.lab.critics.registry import entry
 from toptail.lab.critics.registry import names as critics_in
@@ -24,6 +24,7 @@ from toptail_paper.commands.all import (
     is_head,
     judges_of,
 )
+from toptail_paper.study.naming import task_title
 
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
@@ -60,7 +61,8 @@ ENSEMBLES: Final = {"tdq": ("q_min", "q_lcb"), "raw": ("f_raw_min", "f_raw_lcb")
 """Readouts of the two networks of a run beside their mean, which are rows of their own."""
 
 SIMULATED: Final = {"AntMaze": "antmaze", "HumanoidMaze": "humanoidmaze"}
-"""Tasks whose picks are judged in the simulator without the studies, and the maze's function."""
+"""Tasks whose picks are judged in the simulator without the studies, and the function of
+`toptail_paper.zoo.mazes` that makes their maze."""
 
 BESIDE: Final = Resources(0.0, 0.0)
 """A job that starts as soon as it can, beside all others."""
@@ -216,13 +218,18 @@ class Zoo(TaskJobs):
 
         if not self.no_studies:
             return
-        needs = [job.id for job in trained.values()]
+        needs, title = [job.id for job in trained.values()], task_title(name)
         scorers = [word for critic in trained for word in self._scorers(name, critic)]
         words = [*self._check(name), *scorers]
         lines = {EVERY: [*words, *self._sizes_of_check(name)]}
-        if task in SIMULATED:
+        if title in SIMULATED:
+            if self.walkers is not None:
+                raise InputError(
+                    f"{option('walkers')}: picks on {title} are rolled out by the walkers of the "
+                    f"main settings. Leave it out, or {option('no_studies')}."
+                )
             words = ["check", "--task", name, "--judge", "rollouts", "--pools", "nearest"]
-            words += ["--env", f"{mazes.__file__}:{SIMULATED[task]}"]
+            words += ["--env", f"{mazes.__file__}:{SIMULATED[title]}"]
             words += ["--per-group", "100", "--pool-size", "16", "--repeats", "2"]
             lines[SIMULATOR] = [*words, "--starts", "1", "--follow-k", "1,2", *scorers]
         for kind, line in lines.items():

@@ -15,6 +15,7 @@ from toptail_paper.selection.config import EXPERT_STAGE, RolloutSettings
 from toptail_paper.selection.rollouts import RolloutStage
 from toptail_paper.study.main_settings import main_settings
 from toptail_paper.study.naming import task_title
+from toptail_paper.study.store import Stored
 
 FAMILIES = ("pointmaze", "antmaze", "humanoidmaze")
 """Tasks whose data was collected by a policy without a memory of its episode."""
@@ -31,7 +32,11 @@ class ExpertStage(RolloutStage):
 
     @property
     def settings(self) -> RolloutSettings:
-        return replace(super().settings, repeats=1)
+        """One repetition, at the queries of the behaviour model's rollouts if there are any."""
+        own, behaviour = super().settings, self.study.folder.rollouts
+        if behaviour.is_file():
+            own = replace(own, per_group=Stored.read(behaviour).header["per_group"], most=1)
+        return replace(own, repeats=1)
 
     def _continuation(self) -> tuple[ContinuationPolicy, dict[str, Any]]:
         return expert_continuation(self.study.config.task)

@@ -13,9 +13,10 @@ from toptail.io.arrays import read_arrays, write_arrays
 from toptail.io.files import staged_folder
 from toptail.io.json_files import read_json, write_json
 from toptail.lab.tasks.queries import load_queries
+from toptail.provenance import commit
+from toptail_paper.zoo.answers import TDQ
 from toptail_paper.zoo.leaderboard import EVERY
 from toptail_paper.zoo.scores import SOURCES
-from toptail_paper.zoo.summary import TDQ
 
 Score = Callable[[Any, Any, Any], Any]
 """(states, actions, goals) ``[n, ...]`` -> scores ``[n]``."""
@@ -54,6 +55,6 @@ def write_beside(out: Path, task: str, name: str, scores: Mapping[str, Score]) -
             }
             write_arrays(stage / source / "pools.npz", {"actions": actions, **found})
         (stage / "queries.npz").write_bytes((checked / "queries.npz").read_bytes())
-        kept = {key: check[key] for key in ("record", "settings")}
-        write_json(stage / "check.json", kept | {"scorers": {}})
+        content = {"record": {"commit": commit()}, "settings": check["settings"], "scorers": {}}
+        write_json(stage / "check.json", content)
     return home

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from toptail.report.text import bracket, number, with_interval
 from toptail_paper.study.markdown import markdown_table
 from toptail_paper.zoo.scores import SOURCES
 from toptail_paper.zoo.summary import NO_CRITICS
@@ -20,8 +21,7 @@ TARGETS: Final = {
 
 def ranged(cell: Mapping[str, Any], digits: int = 2) -> str:
     """A number with its interval."""
-    low, high = (f"{cell[end]:.{digits}f}".replace("-", "−") for end in ("low", "high"))
-    return f"{cell['mean']:.{digits}f} [{low}, {high}]".replace("-", "−")
+    return with_interval(cell["mean"], cell["low"], cell["high"], digits)
 
 
 def leaderboard(content: Mapping[str, Any]) -> str:
@@ -31,7 +31,6 @@ def leaderboard(content: Mapping[str, Any]) -> str:
         if name in NO_CRITICS:
             continue
         near, box = (row["captured"][source] for source in SOURCES)
-        followed = row["followed"].get("uniform")
         statuses = list(dict.fromkeys(x["status"] for x in (near, box)))
         rows.append(
             [
@@ -39,11 +38,11 @@ def leaderboard(content: Mapping[str, Any]) -> str:
                 TARGETS[row["trained_by"]] if row["trained_by"] else "–",
                 ranged(near),
                 ranged(box),
-                f"{near['tau_b']:.2f}".replace("-", "−"),
+                number(near["tau_b"]),
                 " / ".join(statuses),
                 row["ascent"] or "–",
-                "–" if followed is None else f"{100 * followed['mean']:.0f} %",
-                row.get("than_raw", "–"),
+                followed(row),
+                than_raw(row),
                 "–" if row["auc"] is None else f"{row['auc']:.3f}",
                 "–" if row["train_seconds"] is None else f"{row['train_seconds']:.0f}",
             ]
@@ -53,9 +52,28 @@ def leaderboard(content: Mapping[str, Any]) -> str:
     return markdown_table(head, rows)
 
 
+def followed(row: Mapping[str, Any]) -> str:
+    """Success when the best of the box is taken at every step, and a verdict other than safe."""
+    found = row["followed"].get("uniform")
+    if found is None:
+        return "–"
+    status = "" if found["status"] == "safe" else f", {found['status']}"
+    return f"{100 * found['mean']:.0f} %{status}"
+
+
+def than_raw(row: Mapping[str, Any]) -> str:
+    """The declared answer; a critic that is no better than raw may be worse."""
+    more = row.get("more_than_raw", {})
+    worse = more and all(cell["high"] < 0 for cell in more.values())
+    return "worse" if worse else str(row.get("than_raw", "–"))
+
+
+def percent(found: Mapping[str, float], name: str = "mean") -> str:
+    """A share with its interval, in percent."""
+    mean, low, high = (100 * found[end] for end in (name, "low", "high"))
+    return f"{number(mean, 0)} % {bracket(low, high, 0)}"
+
+
 def closed(found: Mapping[str, float]) -> str:
     """The share of a gap that is closed, in percent."""
-    mean, low, high = (
-        f"{100 * found[end]:.0f}".replace("-", "−") for end in ("closed", "low", "high")
-    )
-    return f"{mean} % [{low}, {high}]"
+    return percent(found, "closed")

@@ -22,14 +22,17 @@ import jax.numpy as jnp
 import optax
 
 from toptail.commands.terminal import say
+from toptail.errors import InputError
+from toptail.io.files import entries
 from toptail.lab.critics.base import Params, TrainedCritic
 from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.networks import Stack, join
+from toptail.lab.critics.value_head import SMALLEST_SPREAD
 from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.training.data import GoalSampling, OfflineData, device_data
 from toptail.lab.training.runs import load_run, read_run, run_folder
+from toptail_paper.zoo.answers import FROM_INPUTS, FROM_PHI, RAW, TDQ
 from toptail_paper.zoo.beside import checked_folder, write_beside
-from toptail_paper.zoo.summary import FROM_INPUTS, FROM_PHI
 
 Read = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
 """(states, actions, goals) ``[n, ...]`` -> what is computed of them, ``[n, ...]``."""
@@ -48,7 +51,7 @@ def fit(
     hidden: tuple[int, ...],
     steps: int,
     batch_size: int,
-    learning_rate: float = 3e-4,
+    learning_rate: float,
 ) -> Read:
     """A network of ``inputs`` that is fitted to ``values`` by least squares.
 
@@ -63,13 +66,14 @@ def fit(
         recorded = jax.random.bernoulli(chosen, 0.5, (size, 1))
         return batch.states, jnp.where(recorded, batch.actions, box), batch.td_goals
 
-    first, key = jax.random.split(key)
-    measured = draw(first, MEASURED)
+    scaling, initial, key = jax.random.split(key, 3)
+    measured = draw(scaling, MEASURED)
     x, y = inputs(*measured), values(*measured)
-    centre, spread = x.mean(axis=0), jnp.maximum(x.std(axis=0), 1e-6)
+    centre, spread = x.mean(axis=0), x.std(axis=0)
+    spread = jnp.where(spread > SMALLEST_SPREAD, spread, 1.0)
     mean, deviation = y.mean(), y.std()
     network = Stack((("q", 1),), hidden, 1)
-    params = network.init(first, {"q": x.shape[1]})
+    params = network.init(initial, {"q": x.shape[1]})
     adam = optax.adam(learning_rate)
 
     def predict(params: Params, *rows: jax.Array) -> jax.Array:
@@ -105,11 +109,11 @@ def fitted_scores(runs: Path, task: str, seed: int, data: OfflineData) -> dict[s
     """Both fits to the TD-Q of a seed, with its shape, steps and batch."""
     tdq, raw = (
         load_run(run_folder(runs / task / critic, seed), task, in_float32=True)
-        for critic in ("tdq", "raw")
+        for critic in (TDQ, RAW)
     )
-    config = read_run(run_folder(runs / task / "tdq", seed)).config
+    config = read_run(run_folder(runs / task / TDQ, seed)).config
     values = partial(tdq.critic.readouts()["q"], tdq.params)
-    sizes = {name: config[name] for name in ("steps", "batch_size")}
+    sizes = {name: config[name] for name in ("steps", "batch_size", "learning_rate")}
     sizes["hidden"] = tuple(config["critic_fields"]["hidden"])
     kinds = {FROM_PHI: _embedded(raw), FROM_INPUTS: join}
     return {
@@ -119,12 +123,16 @@ def fitted_scores(runs: Path, task: str, seed: int, data: OfflineData) -> dict[s
 
 
 def write_fitted(out: Path, task: str) -> Path:
-    """Fit to every seed of TD-Q below ``out``, score the candidates of its check; the folder."""
+    """Fit to every seed of TD-Q and raw below ``out``, score the candidates; returns the folder."""
     checked_folder(out, task)  # refused before anything is trained
+    folders = entries(out / "runs" / task / TDQ, "seed-*")
+    seeds = [int(folder.name.removeprefix("seed-")) for folder in folders]
+    seeds = [seed for seed in seeds if run_folder(out / "runs" / task / RAW, seed).is_dir()]
+    if not seeds:
+        raise InputError(f"{out / 'runs' / task} has no seed of both TD-Q and raw: train them.")
     data = device_data(TaskDataset.load(str(out / "data" / f"{task}.npz")).data.train)
     scores: dict[str, Read] = {}
-    for folder in sorted((out / "runs" / task / "raw").glob("seed-*")):
-        seed = int(folder.name.removeprefix("seed-"))
+    for seed in seeds:
         for name, score in fitted_scores(out / "runs", task, seed, data).items():
             say(f"{name} of seed {seed} is fitted.")
             scores[f"{name}@{seed}"] = score

@@ -24,7 +24,6 @@ from toptail_paper.zoo.cells import leaderboard
 from toptail_paper.zoo.scores import (
     SOURCES,
     followed_and_climbed,
-    replicates,
     score_table,
     table_name,
 )
@@ -53,29 +52,35 @@ def write_leaderboard(
     ]
     if not checks:
         raise InputError(f"{out / 'check' / task} has no check of a critic: run the command first.")
-    home = out / "leaderboard" / task
-    with staged_folder(home) as stage:
-        for source in SOURCES:
-            name = table_name(task, source)
-            table = score_table(checks, source, stored and pq.read_table(stored / name))
+    home, in_simulator = out / "leaderboard" / task, out / "check" / task / SIMULATOR
+    simulated = table_name(task, SIMULATOR)
+    tables = {table_name(task, source): (checks, source) for source in SOURCES}
+    if (in_simulator / "check.json").is_file():
+        tables[simulated] = ([in_simulator], SOURCES[0])
+    with staged_folder(home, gone=[simulated]) as stage:
+        for name, (folders, source) in tables.items():
+            earlier = None if stored is None else _existing(stored / name)
+            table = score_table(folders, source, earlier)
             pq.write_table(table, stage / name, compression="zstd")
-        own = {
+        if stored is not None and (stored / simulated).is_file() and simulated not in tables:
+            (stage / simulated).write_bytes((stored / simulated).read_bytes())
+        contents = {
             "checks.json": followed_and_climbed(checks),
             "runs.json": runs_below(runs or out / "runs", task),
         }
-        for name, content in own.items():
-            write_json(stage / name, (read_json(stored / name) if stored else {}) | content)
-        in_simulator = out / "check" / task / SIMULATOR
-        if (in_simulator / "check.json").is_file():
-            table = score_table([in_simulator], SOURCES[0])
-            judged = pq.read_table(in_simulator / SOURCES[0] / "table.parquet")
-            for column in replicates(judged.column_names):
-                table = table.append_column(column, judged[column])
-            pq.write_table(table, stage / table_name(task, SIMULATOR), compression="zstd")
-        content = summary(stage, task)
-        write_json(stage / "summary.json", content)
-        write_texts(stage, {"leaderboard.md": leaderboard(content)})
+        for name, content in contents.items():
+            kept = {} if stored is None else read_json(_existing(stored / name))
+            write_json(stage / name, content | kept)
+        found = summary(stage, task)
+        write_json(stage / "summary.json", found)
+        write_texts(stage, {"leaderboard.md": leaderboard(found)})
     return home / "leaderboard.md"
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise InputError(f"{path} does not exist: name the folder of an earlier leaderboard.")
+    return path
 
 
 def runs_below(runs: Path, task: str) -> dict[str, Any]:

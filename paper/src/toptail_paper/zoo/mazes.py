@@ -10,29 +10,32 @@ from __future__ import annotations
 import numpy as np
 
 from toptail.lab.environments.ogbench import MazeEnvironments
-from toptail.lab.tasks.names import parse_name
+from toptail.lab.tasks.names import parse_name, published_recipe
 from toptail.lab.tasks.trajectories import FloatArray
 from toptail_paper.selection.expert_rollouts import expert_continuation
 from toptail_paper.study.main_settings import main_settings
 
-NOISE = 0.2
-"""Standard deviation of the action noise in the data of walkers."""
-
 
 class CollectedMaze(MazeEnvironments):
-    """A maze of the main settings whose policy is its collector."""
+    """A maze of the main settings whose policy is its collector, with the noise of its data.
+
+    The noise is one stream over all calls, so that candidates of a query do not share theirs.
+    """
 
     def __init__(self, task: str, size: int) -> None:
         data = main_settings(task).data
-        super().__init__(parse_name(data).environment, size)
+        name = parse_name(data)
+        super().__init__(name.environment, size)
         self._policy, _ = expert_continuation(data)
-        self._rng = np.random.default_rng(0)
+        recipe = published_recipe(name)
+        assert recipe is not None  # known of every maze
+        self._noise, self._rng = recipe.noise, np.random.default_rng(0)
 
     def act(self, observed: FloatArray, goals: FloatArray) -> FloatArray:
         """Actions ``[m, a]`` towards goals, within ±1."""
         keys = np.zeros((len(observed), 3), dtype=np.int64)  # the policy itself draws nothing
         actions = self._policy(keys, observed, goals)
-        noisy = actions + self._rng.normal(0.0, NOISE, actions.shape)
+        noisy = actions + self._rng.normal(0.0, self._noise, actions.shape)
         return np.clip(noisy, -1.0, 1.0).astype(np.float32)
 
 

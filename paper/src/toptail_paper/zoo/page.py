@@ -13,25 +13,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from toptail.io.files import write_texts
-from toptail.io.json_files import read_json
+from toptail.io.files import entries, write_texts
+from toptail.io.json_files import read_json, write_json
 from toptail.lab.critics.registry import CRITICS
 from toptail_paper.study.markdown import markdown_table, with_parts
+from toptail_paper.zoo.answers import HEAD, RAW, REGRET, TDQ, studied_cure, verdict_of
 from toptail_paper.zoo.cells import closed, leaderboard, ranged
 from toptail_paper.zoo.figures import figure, small_figure
 from toptail_paper.zoo.scores import SOURCES
 from toptail_paper.zoo.small import SmallZoo
-from toptail_paper.zoo.summary import (
-    HEAD,
-    RAW,
-    REGRET,
-    TASK,
-    TDQ,
-    TITLES,
-    studied_cure,
-    summary,
-    verdict_of,
-)
+from toptail_paper.zoo.summary import NO_CRITICS, TASK, TITLES, summary
 
 ROOT: Final = Path(__file__).parents[4]
 RESULTS: Final = ROOT / "paper" / "results" / "zoo"
@@ -151,12 +142,16 @@ def shipped(content: Mapping[str, Any]) -> dict[str, Any]:
             "train_seconds": row["train_seconds"],
         }
         for name, row in content["critics"].items()
+        if name not in NO_CRITICS
     }
-    return {key: value for key, value in content.items() if key != "cure"} | {"critics": critics}
+    kept = ("format", "task", "judge", "queries", "k", "commit")
+    return {key: content[key] for key in kept} | {"critics": critics}
 
 
 def main() -> None:
     """Write summary, figures and page."""
+    for home in entries(RESULTS / "small"):
+        write_json(home / "summary.json", summary(home, home.name))
     content = summary(RESULTS)
     for path, what in ((RESULTS / "summary.json", content), (SHIPPED, shipped(content))):
         text = json.dumps(what, indent=1, ensure_ascii=False) + "\n"

@@ -21,6 +21,7 @@ from toptail.io.arrays import read_arrays
 from toptail.io.json_files import read_json
 from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import load_queries
+from toptail.pools.columns import group_seeds, split_seed
 
 SOURCES: Final = ("nearest", "uniform")
 """The candidates: the data's actions at near states, and the whole action box."""
@@ -44,13 +45,13 @@ def replicates(names: Sequence[str]) -> list[str]:
     return [name for name in names if re.fullmatch(r"value_\d+", name)]
 
 
-def score_table(checks: Sequence[Path], source: str, stored: pa.Table | None = None) -> pa.Table:
+def score_table(checks: Sequence[Path], source: str, stored: Path | None = None) -> pa.Table:
     """One row per candidate: query, group, cluster, value, and every score's rank.
 
     ``checks`` are the folders of the critics' checks, with the same queries, candidates and judge.
-    Of a judge with several members the value is their mean. Where an action is a displacement, the
-    straight line to the goal is a score, too. Scores that only the table ``stored`` has, an
-    earlier one of the same candidates, are kept.
+    Of a judge with several members the value is their mean, and the members' values are kept. Where
+    an action is a displacement, the straight line to the goal is a score, too. The rows of
+    ``stored``, an earlier table of the same candidates, stay as they are, and others join them.
     """
     found: dict[str, NDArray[np.float32]] = {}
     first: pa.Table | None = None
@@ -76,21 +77,34 @@ def score_table(checks: Sequence[Path], source: str, stored: pa.Table | None = N
     found["random"] = rng.random(actions.shape[:2], dtype=np.float32)
     columns = {name: pa.array(ranks(scores).reshape(-1)) for name, scores in found.items()}
     if stored is not None:
-        if not stored.select(COLUMNS).equals(first):
-            raise InputError("The stored table has other queries, candidates or values.")
-        columns = {name: stored[name] for name in stored.column_names[len(COLUMNS) :]} | columns
+        columns = _joining(first, columns, stored)
     for name, ranked in sorted(columns.items()):
         first = first.append_column(name, ranked)
     return first
 
 
+def _joining(first: pa.Table, columns: Mapping[str, pa.Array], stored: Path) -> dict[str, Any]:
+    """The ranks of a stored table, with those of scorers that it does not have."""
+    earlier = pq.read_table(stored)
+    shared = set(first.column_names) <= set(earlier.column_names)
+    if not shared or not earlier.select(first.column_names).equals(first):
+        raise InputError(
+            f"{stored} has other queries, candidates or values: give the leaderboard of a run on "
+            "the same data with the same settings, or leave it out."
+        )
+    kept = earlier.drop_columns(first.column_names)
+    known = group_seeds(kept.column_names)
+    further = {n: ranked for n, ranked in columns.items() if split_seed(n)[0] not in known}
+    return {name: kept[name] for name in kept.column_names} | further
+
+
 def _judged(table: pa.Table) -> pa.Table:
     """The columns of a check's table that all scorers share."""
+    members = replicates(table.column_names)
     if "value" not in table.column_names:
-        members = [table[name].to_numpy() for name in replicates(table.column_names)]
-        mean = np.mean(members, axis=0)
+        mean = np.mean([table[name].to_numpy() for name in members], axis=0)
         table = table.append_column("value", pa.array(mean.astype(np.float32)))
-    return table.select(COLUMNS)
+    return table.select([*COLUMNS, *members])
 
 
 def followed_and_climbed(checks: Sequence[Path]) -> dict[str, Any]:
@@ -98,9 +112,10 @@ def followed_and_climbed(checks: Sequence[Path]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for folder in checks:
         check = read_json(folder / "check.json")
-        found |= {"commit": check["record"]["commit"], "settings": check["settings"]}
+        commit = check["record"]["commit"]
+        found |= {"commit": commit, "settings": check["settings"]} if check["scorers"] else {}
         for name, scorer in check["scorers"].items():
-            own: dict[str, Any] = {"ascent": None, "followed": {}}
+            own: dict[str, Any] = {"commit": commit, "ascent": None, "followed": {}}
             for part in scorer["parts"]:
                 loop, climbed = part.get("closed_loop"), part.get("one_step")
                 if part["pools"] == "ascent" and climbed is not None:

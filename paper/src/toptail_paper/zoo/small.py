@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from toptail.io.json_files import read_json
+from toptail.report.text import number
 from toptail.stats import kendall_tau_b
 from toptail_paper.study.markdown import markdown_table
 from toptail_paper.study.naming import IDEALS, task_title
-from toptail_paper.zoo.cells import closed, leaderboard, ranged
+from toptail_paper.zoo.answers import HEAD, RAW, TDQ
+from toptail_paper.zoo.cells import closed, followed, leaderboard, percent, ranged, than_raw
 from toptail_paper.zoo.scores import SOURCES
-from toptail_paper.zoo.summary import FROM_INPUTS, FROM_PHI, HEAD, RAW, TASK, TDQ
+from toptail_paper.zoo.summary import TASK
 
 SAME_ORDER, OTHER_ORDER = 0.8, 0.5
 """Agreement of the captured shares at both sizes, from which size does not change the order of the
@@ -25,8 +27,8 @@ class SmallZoo:
 
     def __init__(self, folder: Path, full: Mapping[str, Any]) -> None:
         found = {path.parent.name: read_json(path) for path in folder.glob("*/summary.json")}
-        first = {name: name != TASK for name in sorted(found)}  # PointMaze is the first
-        self.tasks = {name: found[name] for name in sorted(first, key=first.__getitem__)}
+        names = sorted(found, key=lambda name: (name != TASK, name))  # PointMaze is the first
+        self.tasks = {name: found[name] for name in names}
         self._full = full
 
     def parts(self) -> dict[str, Callable[[], str]]:
@@ -36,6 +38,7 @@ class SmallZoo:
             "small_order": self.order,
             "small_cured": self.cured,
             "small_walkers": self.walkers,
+            "small_simulator": self.simulator,
             "small_fitted": self.fitted,
             "small_split": self.split,
         }
@@ -52,7 +55,8 @@ class SmallZoo:
         answer = "no" if found >= SAME_ORDER else "yes" if found < OTHER_ORDER else "not decided"
         return (
             f"Does size change the order of the {len(both)} critics that have both? Their captured "
-            f"shares agree at a Kendall τ_b of {found:.2f}: **{answer}**.\n"
+            f"shares agree at a Kendall τ_b of {found:.2f}, and {SAME_ORDER} was declared as the "
+            f"limit for *no*: **{answer}**.\n"
         )
 
     def cured(self) -> str:
@@ -68,16 +72,9 @@ class SmallZoo:
         return markdown_table([*head, "answer"], rows)
 
     def walkers(self) -> str:
-        """The critics of the walkers by the reference ensemble and in the simulator."""
+        """The critics of the walkers by the reference ensemble."""
         head = ["task", "critic", "captured, near actions", "captured, whole box", "τ_b"]
-        head += ["best of 64", "than raw", "AUC", "gain in the simulator", "more than raw there"]
-        sentences = [
-            f"In the simulator of {task_title(name)} the best candidate of one rollout gains "
-            f"{ranged(zoo['one_rollout'], 4)} in another: so much, and more, could be had."
-            for name, zoo in self.tasks.items()
-            if "one_rollout" in zoo
-        ]
-        return "\n".join([markdown_table(head, self._walkers()), *sentences, ""])
+        return markdown_table([*head, "best of 64", "followed", "than raw", "AUC"], self._walkers())
 
     def _walkers(self) -> Iterator[list[str]]:
         for name, zoo in self.tasks.items():
@@ -88,33 +85,54 @@ class SmallZoo:
                     continue
                 near, box = (row["captured"][source] for source in SOURCES)
                 statuses = dict.fromkeys(cell["status"] for cell in (near, box))
-                there = zoo.get("simulator", {}).get(critic)
                 yield [
                     task_title(name),
                     row["title"],
                     ranged(near),
                     ranged(box),
-                    f"{near['tau_b']:.2f}".replace("-", "−"),
+                    number(near["tau_b"]),
                     " / ".join(statuses),
-                    row.get("than_raw", "–"),
+                    followed(row),
+                    than_raw(row),
                     "–" if row["auc"] is None else f"{row['auc']:.3f}",
-                    "–" if there is None else ranged(there["gain"], 4),
-                    "–" if there is None or critic == RAW else ranged(there["more_than_raw"], 4),
                 ]
 
+    def simulator(self) -> str:
+        """The same critics where the policy that collected the data goes on after a pick."""
+        rows, sentences = [], [""]
+        for name, zoo in self.tasks.items():
+            for critic, found in zoo.get("simulator", {}).items():
+                row = zoo["critics"].get(critic)
+                if row is None or (row["auc"] is None and critic != "random"):
+                    continue
+                more = "–" if critic == RAW else ranged(found["more_than_raw"], 4)
+                cells = [found["status"], ranged(found["gain"], 4), more]
+                rows.append([task_title(name), row["title"], *cells])
+            if "simulator" in zoo:
+                sentences.append(
+                    f"How much is there to gain on {task_title(name)}? Each of the 16 candidates "
+                    "was rolled out twice: the one that is best in one rollout gains "
+                    f"{ranged(zoo['headroom'], 4)} in the other, and a perfect judge would get "
+                    "more."
+                )
+        rows.sort(key=lambda row: (row[0], -float(row[3].split()[0].replace("−", "-"))))
+        head = ["task", "critic", "best of 16", "gain over a random pick", "more than raw"]
+        return "\n".join([markdown_table(head, rows).rstrip("\n"), *sentences, ""])
+
     def fitted(self) -> str:
-        """What a network of the head's shape reads from phi and psi, and from the inputs."""
-        columns = (RAW, HEAD, FROM_PHI, FROM_INPUTS, TDQ)
-        head = ["task", "candidates", "raw", "value head", "fitted from φ and ψ"]
+        """The gap between raw and TD-Q: what the head closes, and why it leaves the rest."""
+        head = ["task", "candidates", "closed by the head", "the head's own training"]
         rows = []
         for name, zoo in self.tasks.items():
-            if FROM_PHI not in zoo["critics"]:
+            if "gap" not in zoo:
                 continue
             for source, words in WORDS.items():
-                cells = [zoo["critics"][column]["captured"][source] for column in columns]
-                texts = [f"{cell['mean']:.2f} (τ_b {cell['tau_b']:.2f})" for cell in cells]
-                rows.append([task_title(name), words, *texts])
-        return markdown_table([*head, "fitted from state, action and goal", "TD-Q"], rows)
+                shares = [
+                    percent(zoo["gap"][source][part])
+                    for part in ("closed", "training", "missing", "not_fitted")
+                ]
+                rows.append([task_title(name), words, *shares])
+        return markdown_table([*head, "missing in φ and ψ", "not fitted"], rows)
 
     def split(self) -> str:
         """What the objective of each critic with a known ideal costs, and the rest."""

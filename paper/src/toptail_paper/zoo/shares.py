@@ -1,0 +1,145 @@
+"""What the picks of stored scores are worth: captured shares, gains, and their resamples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+import toptail
+from toptail.pools.columns import group_seeds
+from toptail.stats import best_of_k, bootstrap_sums, cluster_sums, percentile_interval, split_oracle
+from toptail_paper.zoo.scores import COLUMNS, replicates
+
+RESAMPLES = 10_000
+
+Floats = NDArray[np.float64]
+
+
+class Shares(NamedTuple):
+    """Captured shares, or gains, of some scorers with resamples that all of them share."""
+
+    names: Sequence[str]
+    point: Floats
+    """``[scorers]``: value of the top score less that of a random candidate; of captured shares,
+    over the headroom."""
+    draws: Floats
+    """``[resamples, scorers]``, over clusters."""
+
+    def of(self, name: str) -> tuple[float, Floats]:
+        at = self.names.index(name)
+        return float(self.point[at]), self.draws[:, at]
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """A table of `toptail_paper.zoo.scores`: a value, and every scorer's ranks, by query."""
+
+    path: Path
+
+    @cached_property
+    def _columns(self) -> pa.Table:
+        return pq.read_table(self.path)
+
+    @cached_property
+    def queries(self) -> int:
+        return int(self._columns["query"].to_numpy()[-1]) + 1
+
+    @cached_property
+    def seeds(self) -> dict[str, dict[int | None, str]]:
+        """Scorer to its columns by training seed."""
+        return group_seeds(self._scores)
+
+    @property
+    def _scores(self) -> list[str]:
+        names = self._columns.column_names
+        return [name for name in names if name not in (*COLUMNS, *replicates(names))]
+
+    def dense(self, name: str) -> Floats:
+        """A column as ``[queries, n]``."""
+        found: Floats = self._columns[name].to_numpy().astype(np.float64)
+        return found.reshape(self.queries, -1)
+
+    @cached_property
+    def judged(self) -> Floats | None:
+        """``[replicates, queries, n]`` of a judge with members or repetitions."""
+        names = replicates(self._columns.column_names)
+        return np.stack([self.dense(name) for name in names]) if names else None
+
+    @cached_property
+    def best(self) -> Floats:
+        """``[queries]``: the value of the best candidate.
+
+        Of a judge with replicates it is chosen on one half of them and valued on the other, as in
+        an audit, since the highest of noisy values is too high.
+        """
+        value = self.dense("value")
+        found: Floats = value.max(axis=1)
+        if self.judged is not None:
+            found = split_oracle(self.judged, [value.shape[1]])[:, 0]
+        return found
+
+    def headroom(self) -> dict[str, float]:
+        """What the best candidate gains over a random one."""
+        total, draws = self._resampled([self.best - self.dense("value").mean(axis=1)])
+        return cell(float(total[0]), draws[:, 0])
+
+    def captured(self) -> Shares:
+        """The captured share of every scorer, its seeds averaged."""
+        return self._picks("headroom")
+
+    def gains(self) -> Shares:
+        """The value that every scorer's pick gains over a random candidate, its seeds averaged."""
+        return self._picks("query")
+
+    def _picks(self, over: Literal["headroom", "query"]) -> Shares:
+        value = self.dense("value")
+        size = [value.shape[1]]
+        picked = {
+            name: np.mean(
+                [best_of_k(self.dense(c), value, size)[:, 0] for c in own.values()], axis=0
+            )
+            for name, own in self.seeds.items()
+        }
+        total, draws = self._resampled([value.mean(axis=1), self.best, *picked.values()])
+
+        def measured(mean: Floats) -> Floats:
+            low, high, top = mean[..., :1], mean[..., 1:2], mean[..., 2:]
+            return (top - low) / (high - low) if over == "headroom" else top - low
+
+        return Shares(list(picked), measured(total), measured(draws))
+
+    def _resampled(self, by_query: Sequence[Floats]) -> tuple[Floats, Floats]:
+        """Means over queries of numbers per query: ``[m]``, and ``[resamples, m]``."""
+        columns = np.stack([np.ones(self.queries), *by_query], axis=1)
+        _, cluster = np.unique(self.dense("cluster")[:, 0], return_inverse=True)
+        sums = cluster_sums(columns, cluster)
+        draws = bootstrap_sums(sums, np.random.default_rng(0), RESAMPLES)
+        total = sums.sum(axis=0)
+        return total[1:] / total[0], draws[:, 1:] / draws[:, :1]
+
+    def audit(self) -> toptail.AuditResult:
+        names = replicates(self._columns.column_names)
+        how = {"judged": toptail.HowJudged(replicates=names)} if names else {"values": "value"}
+        return toptail.audit(
+            self.path, scores=self._scores, query="query", cluster="cluster", group="group", **how
+        )
+
+
+def interval(draws: Floats) -> tuple[float, float]:
+    """The 95 % interval of resamples."""
+    low, high = percentile_interval(draws)
+    return float(low), float(high)
+
+
+def cell(point: float, draws: Floats) -> dict[str, float]:
+    """A number with its 95 % interval."""
+    low, high = interval(draws)
+    return {"mean": point, "low": low, "high": high}
