@@ -254,7 +254,8 @@ def audit(
         Labels of queries to resample together; by default ``cluster``, where there is one.
     k
         Candidate counts to show beside 1, 2, 4, ... and k_max, the size of the smallest pool. They
-        change no verdict, which looks at K of its own: each up to 16, then eight to the octave.
+        change no verdict, which looks at K of its own: each up to 16, then eight for each
+        doubling.
     level
         Confidence of intervals and of the verdict.
     seed

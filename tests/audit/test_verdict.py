@@ -84,7 +84,7 @@ def test_the_grid_says_which_k_it_leaves_out() -> None:
     assert KGrid.fine(17).any_two == "any two K up to 17"
     assert KGrid.up_to(3).any_two == "any two K up to 3"
     assert KGrid.up_to(12).any_two == "any two of the K looked at (1, 2, 4, 8 and 12)"
-    every = "every K up to 16, then 8 to the octave up to 32"
+    every = "every K up to 16, then 8 for each doubling up to 32"
     assert KGrid.fine(32).any_two == f"any two of the K looked at ({every})"
     assert every in verdict(pools(200, 32, 0.6))["reason"]
 

@@ -131,8 +131,8 @@ class Scope:
 def judge(scope: Scope, value: Floats, headroom: float, shares: Shares | BoundedShares) -> Verdict:
     """Verdict of one scorer's best-of-K curve.
 
-    All changes V(K2) - V(K1) of the K grid (:meth:`KGrid.fine`: every K up to 16, then eight to
-    the octave), paired over clusters, in units of the headroom at k_max, with ends that count a
+    All changes V(K2) - V(K1) of the K grid (:meth:`KGrid.fine`: every K up to 16, then eight for
+    each doubling), paired over clusters, in units of the headroom at k_max, with ends that count a
     cluster that was not seen:
 
     - ``unsafe``: some upper end lies below -delta, where all upper ends hold together: a

@@ -241,7 +241,7 @@ class KGrid:
 
     @classmethod
     def fine(cls, k_max: int, more: Iterable[int] = ()) -> KGrid:
-        """Every K up to 16, then eight to the octave, and ``k_max``; it shows what `up_to` does.
+        """Every K up to 16, then eight for each doubling; it shows what `up_to` does.
 
         >>> KGrid.fine(24).deciding[-6:]
         (15, 16, 18, 20, 22, 24)
@@ -269,7 +269,7 @@ class KGrid:
         which = f"{', '.join(map(str, self.deciding[:-1]))} and {self.k_max}"
         if self.deciding == KGrid.fine(self.k_max).deciding:
             every = 2 * PER_OCTAVE
-            which = f"every K up to {every}, then {PER_OCTAVE} to the octave up to {self.k_max}"
+            which = f"every K up to {every}, then {PER_OCTAVE} for each doubling up to {self.k_max}"
         return f"any two of the K looked at ({which})"
 
     @cached_property
