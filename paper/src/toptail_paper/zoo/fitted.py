@@ -93,7 +93,7 @@ def fit(
     return jax.jit(partial(predict, params))
 
 
-def _embedded(raw: TrainedCritic) -> Read:
+def embedded(raw: TrainedCritic) -> Read:
     """phi(s, a) and psi(g) of every copy of the encoders, side by side."""
     critic = raw.critic
     assert isinstance(critic, EmbeddingCritic)
@@ -115,7 +115,7 @@ def fitted_scores(runs: Path, task: str, seed: int, data: OfflineData) -> dict[s
     values = partial(tdq.critic.readouts()["q"], tdq.params)
     sizes = {name: config[name] for name in ("steps", "batch_size", "learning_rate")}
     sizes["hidden"] = tuple(config["critic_fields"]["hidden"])
-    kinds = {FROM_PHI: _embedded(raw), FROM_INPUTS: join}
+    kinds = {FROM_PHI: embedded(raw), FROM_INPUTS: join}
     return {
         name: fit(inputs, values, data, jax.random.key(seed), **sizes)
         for name, inputs in kinds.items()
