@@ -86,15 +86,15 @@ def score_table(checks: Sequence[Path], source: str, stored: Path | None = None)
 def _joining(first: pa.Table, columns: Mapping[str, pa.Array], stored: Path) -> dict[str, Any]:
     """The ranks of a stored table, with those of scorers that it does not have."""
     earlier = pq.read_table(stored)
-    shared = set(first.column_names) <= set(earlier.column_names)
-    if not shared or not earlier.select(first.column_names).equals(first):
+    if not earlier.select(COLUMNS).equals(first.select(COLUMNS)):
         raise InputError(
             f"{stored} has other queries, candidates or values: give the leaderboard of a run on "
             "the same data with the same settings, or leave it out."
         )
-    kept = earlier.drop_columns(first.column_names)
-    known = group_seeds(kept.column_names)
-    further = {n: ranked for n, ranked in columns.items() if split_seed(n)[0] not in known}
+    known = (*COLUMNS, *replicates(earlier.column_names))
+    kept = earlier.drop_columns(list(known))
+    rows = group_seeds(kept.column_names)
+    further = {n: ranked for n, ranked in columns.items() if split_seed(n)[0] not in rows}
     return {name: kept[name] for name in kept.column_names} | further
 
 
@@ -108,12 +108,22 @@ def _judged(table: pa.Table) -> pa.Table:
 
 
 def followed_and_climbed(checks: Sequence[Path]) -> dict[str, Any]:
-    """What the checks say beyond one step: success of each scorer when followed, and ascent."""
+    """What the checks say beyond one step: success of each scorer when followed, and ascent.
+
+    ``doubts`` are the candidates of which the judge decides nothing, and why.
+    """
     found: dict[str, Any] = {}
     for folder in checks:
         check = read_json(folder / "check.json")
         commit = check["record"]["commit"]
-        found |= {"commit": commit, "settings": check["settings"]} if check["scorers"] else {}
+        if check["scorers"]:
+            doubts = {
+                source: each["why"]
+                for each in check["not_done"]
+                for source in SOURCES
+                if each["what"] == f"one step ({source})"
+            }
+            found |= {"commit": commit, "settings": check["settings"], "doubts": doubts}
         for name, scorer in check["scorers"].items():
             own: dict[str, Any] = {"commit": commit, "ascent": None, "followed": {}}
             for part in scorer["parts"]:

@@ -73,26 +73,19 @@ class ScoreTable:
         names = replicates(self._columns.column_names)
         return np.stack([self.dense(name) for name in names]) if names else None
 
-    @cached_property
-    def best(self) -> Floats:
-        """``[queries]``: the value of the best candidate.
-
-        Of a judge with replicates it is chosen on one half of them and valued on the other, as in
-        an audit, since the highest of noisy values is too high.
-        """
-        value = self.dense("value")
-        found: Floats = value.max(axis=1)
-        if self.judged is not None:
-            found = split_oracle(self.judged, [value.shape[1]])[:, 0]
-        return found
-
     def headroom(self) -> dict[str, float]:
-        """What the best candidate gains over a random one."""
-        total, draws = self._resampled([self.best - self.dense("value").mean(axis=1)])
+        """Gain of the best candidate by one half of the replicates, valued by the other half.
+
+        The highest of noisy values would be too high; this errs downward.
+        """
+        if self.judged is None:
+            raise ValueError(f"{self.path} has no replicates")
+        best = split_oracle(self.judged, [self.judged.shape[2]])[:, 0]
+        total, draws = self._resampled([best - self.dense("value").mean(axis=1)])
         return cell(float(total[0]), draws[:, 0])
 
     def captured(self) -> Shares:
-        """The captured share of every scorer, its seeds averaged."""
+        """The captured share of every scorer, its seeds averaged; the value is the judge's mean."""
         return self._picks("headroom")
 
     def gains(self) -> Shares:
@@ -108,7 +101,7 @@ class ScoreTable:
             )
             for name, own in self.seeds.items()
         }
-        total, draws = self._resampled([value.mean(axis=1), self.best, *picked.values()])
+        total, draws = self._resampled([value.mean(axis=1), value.max(axis=1), *picked.values()])
 
         def measured(mean: Floats) -> Floats:
             low, high, top = mean[..., :1], mean[..., 1:2], mean[..., 2:]

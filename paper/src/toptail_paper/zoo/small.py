@@ -108,7 +108,7 @@ class SmallZoo:
                 more = "–" if critic == RAW else ranged(found["more_than_raw"], 4)
                 cells = [found["status"], ranged(found["gain"], 4), more]
                 rows.append([task_title(name), row["title"], *cells])
-            if "simulator" in zoo:
+            if "headroom" in zoo:
                 sentences.append(
                     f"How much is there to gain on {task_title(name)}? Each of the 16 candidates "
                     "was rolled out twice: the one that is best in one rollout gains "

@@ -66,12 +66,13 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
     shares = {source: table.captured() for source, table in tables.items()}
     audits = {source: table.audit() for source, table in tables.items()}
     checks, runs = read_json(results / "checks.json"), read_json(results / "runs.json")
+    doubts = checks.get("doubts", {})
     first = tables[SOURCES[0]]
     rows: dict[str, dict[str, Any]] = {}
     for name, columns in first.seeds.items():
         captured = {}
         for source, audit in audits.items():
-            status = audit.verdicts[name].status
+            status = "inconclusive" if source in doubts else audit.verdicts[name].status
             tau = audit.to_dict()["scorers"][name]["tau_b"]["mean"]
             own = cell(*shares[source].of(name))
             captured[source] = {**own, "status": status, "tau_b": tau}
@@ -88,6 +89,7 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
         }
     in_simulator = ScoreTable(results / table_name(task, SIMULATOR))
     found = simulated(in_simulator) if in_simulator.path.is_file() else {}
+    repeated = bool(found) and in_simulator.judged is not None
     asked = {name: row for name, row in rows.items() if name not in NO_CRITICS}
     undecided = set() if has_exact_value(task) else by_its_own_kind(asked, found)
     for name, answer in answers(asked, shares, undecided).items():
@@ -99,13 +101,19 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
         "queries": first.queries,
         "k": 64,
         "commit": checks["commit"],
+        **({"doubts": doubts} if doubts else {}),
         "critics": dict(
             sorted(rows.items(), key=lambda row: -row[1]["captured"]["nearest"]["mean"])
         ),
         "cure": cure(rows, shares) if HEAD in rows else None,
         **({"split": split(shares)} if IDEAL_ROWS[0] in rows else {}),
         **({"gap": gap(shares)} if {HEAD, *FITTED} <= rows.keys() else {}),
-        **({"simulator": found, "headroom": in_simulator.headroom()} if found else {}),
+        **({"simulator": found} if found else {}),
+        **(
+            {"headroom": in_simulator.headroom()}
+            if found and in_simulator.judged is not None
+            else {}
+        ),
     }
 
 
