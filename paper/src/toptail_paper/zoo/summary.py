@@ -89,11 +89,19 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
         }
     in_simulator = ScoreTable(results / table_name(task, SIMULATOR))
     found = simulated(in_simulator) if in_simulator.path.is_file() else {}
-    repeated = bool(found) and in_simulator.judged is not None
     asked = {name: row for name, row in rows.items() if name not in NO_CRITICS}
     undecided = set() if has_exact_value(task) else by_its_own_kind(asked, found)
     for name, answer in answers(asked, shares, undecided).items():
         rows[name] |= answer
+    more: dict[str, Any] = {"doubts": doubts} if doubts else {}
+    if IDEAL_ROWS[0] in rows:
+        more["split"] = split(shares)
+    if {HEAD, *FITTED} <= rows.keys():
+        more["gap"] = gap(shares)
+    if found:
+        more["simulator"] = found
+        if in_simulator.judged is not None:
+            more["headroom"] = in_simulator.headroom()
     return {
         "format": FORMAT,
         "task": task,
@@ -101,19 +109,11 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
         "queries": first.queries,
         "k": 64,
         "commit": checks["commit"],
-        **({"doubts": doubts} if doubts else {}),
         "critics": dict(
             sorted(rows.items(), key=lambda row: -row[1]["captured"]["nearest"]["mean"])
         ),
         "cure": cure(rows, shares) if HEAD in rows else None,
-        **({"split": split(shares)} if IDEAL_ROWS[0] in rows else {}),
-        **({"gap": gap(shares)} if {HEAD, *FITTED} <= rows.keys() else {}),
-        **({"simulator": found} if found else {}),
-        **(
-            {"headroom": in_simulator.headroom()}
-            if found and in_simulator.judged is not None
-            else {}
-        ),
+        **more,
     }
 
 
