@@ -107,7 +107,7 @@ def test_no_record_has_a_path_of_a_machine() -> None:
         text = path.read_text(encoding="utf-8")
         assert not any(start in text for start in ("/root/", "/home/", "/tmp/", "/work/")), path
     size = sum(path.stat().st_size for path in RESULTS.rglob("*") if path.is_file())
-    assert size <= 45e6
+    assert size <= 55e6  # of 60 MB that data and results may have
 
 
 def all_jobs(tmp_path: Path, *tasks: str, **changes: Any) -> dict[str, Job]:

@@ -385,7 +385,8 @@ def test_a_run_of_the_zoo_has_a_leaderboard(tmp_path: Path) -> None:
         checked(tmp_path / "check" / TASK / critic, critic, noise)
         run = tmp_path / "runs" / TASK / critic / "seed-1"
         run.mkdir(parents=True)
-        write_json(run / "record.json", {"seconds": 60.0})
+        record = {"seconds": 60.0, "data": {"source": "/home/me/out/data/d.npz"}}
+        write_json(run / "record.json", record)
         (run / "metrics.jsonl").write_text('{"step": 9, "auc": 0.75}\n')
     (tmp_path / "check" / TASK / "raw-10000").mkdir()
     text = write_leaderboard(tmp_path, TASK).read_text("utf-8")
@@ -397,6 +398,7 @@ def test_a_run_of_the_zoo_has_a_leaderboard(tmp_path: Path) -> None:
     ]
     assert rows[0][5:] == ["safe", "no gain", "75 %", "better", "0.750", "60 |"]
     content = json.loads((tmp_path / "leaderboard" / TASK / "summary.json").read_text("utf-8"))
+    assert "/home" not in (tmp_path / "leaderboard" / TASK / "runs.json").read_text("utf-8")
     assert content["cure"] is None
     assert content["commit"] == "abc"
     found = toptail.audit(

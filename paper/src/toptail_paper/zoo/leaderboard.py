@@ -84,12 +84,17 @@ def _existing(path: Path) -> Path:
 
 
 def runs_below(runs: Path, task: str) -> dict[str, Any]:
-    """TASK/CRITIC/seed-N -> the record of that run, with its last measurements."""
+    """TASK/CRITIC/seed-N -> the record of that run, with its last measurements.
+
+    Of the data's path the name is kept, and not where the machine had it.
+    """
     found = {}
     for path in entries(runs / task, "*/seed-*/record.json"):
         lines = read_lines(path.parent / METRICS)
-        last = {"last_metrics": lines[-1]} if lines else {}
-        found[path.parent.relative_to(runs).as_posix()] = read_json(path) | last
+        record = read_json(path) | ({"last_metrics": lines[-1]} if lines else {})
+        if source := record.get("data", {}).get("source"):
+            record["data"]["source"] = Path(source).name
+        found[path.parent.relative_to(runs).as_posix()] = record
     return found
 
 

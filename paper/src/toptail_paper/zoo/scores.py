@@ -99,12 +99,16 @@ def _joining(first: pa.Table, columns: Mapping[str, pa.Array], stored: Path) -> 
 
 
 def _judged(table: pa.Table) -> pa.Table:
-    """The columns of a check's table that all scorers share."""
+    """The columns of a check's table that all scorers share; values have 32 bits."""
     members = replicates(table.column_names)
     if "value" not in table.column_names:
         mean = np.mean([table[name].to_numpy() for name in members], axis=0)
-        table = table.append_column("value", pa.array(mean.astype(np.float32)))
-    return table.select([*COLUMNS, *members])
+        table = table.append_column("value", pa.array(mean))
+    table = table.select([*COLUMNS, *members])
+    for name in ("value", *members):
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, table[name].cast(pa.float32()))
+    return table
 
 
 def followed_and_climbed(checks: Sequence[Path]) -> dict[str, Any]:

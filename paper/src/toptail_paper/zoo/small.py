@@ -92,10 +92,16 @@ class SmallZoo:
                     ranged(box),
                     number(near["tau_b"]),
                     " / ".join(statuses),
-                    followed(row),
+                    followed(row) if critic != "random" else self._followed_at_random(zoo),
                     than_raw(row),
                     "–" if row["auc"] is None else f"{row['auc']:.3f}",
                 ]
+
+    @staticmethod
+    def _followed_at_random(zoo: Mapping[str, Any]) -> str:
+        """Success of a random candidate at every step, which is the same beside every critic."""
+        found = [row["followed"] for row in zoo["critics"].values() if row["followed"]]
+        return f"{100 * found[0]['uniform']['random']:.0f} %" if found else "–"
 
     def simulator(self) -> str:
         """The same critics where the policy that collected the data goes on after a pick."""
