@@ -26,12 +26,12 @@ from toptail_paper.claims.ledger import (
 )
 from toptail_paper.claims.ledger_over_tasks import seen_on_tasks
 from toptail_paper.claims.pages_power import MEASURED, POWER_PARTS
-from toptail_paper.claims.pages_selection import SELECTION_PARTS, wrapped
+from toptail_paper.claims.pages_selection import SELECTION_PARTS
 from toptail_paper.claims.pages_tables import SHOWN
 from toptail_paper.claims.pages_time import pieces
 from toptail_paper.claims.published import all_cells, summary
 from toptail_paper.claims.reported import VARIANTS, published
-from toptail_paper.study.markdown import markdown_table, with_parts
+from toptail_paper.study.markdown import markdown_table, with_parts, wrapped
 from toptail_paper.study.naming import data_set
 from toptail_paper.study.replicates import REPLICATES
 

@@ -19,10 +19,9 @@ from toptail.report.text import bracket, join, number, signed
 from toptail.stats import bootstrap_p, holm
 from toptail_paper.claims import numbers
 from toptail_paper.claims.numbers import Number, Tables, difference, quotient
-from toptail_paper.claims.pages_selection import wrapped
 from toptail_paper.claims.reported import ANT, NAVIGATION, POINT, RANKERS, TDQ, published
 from toptail_paper.selection.results import selector_name
-from toptail_paper.study.markdown import markdown_table
+from toptail_paper.study.markdown import markdown_table, wrapped
 from toptail_paper.study.naming import data_set
 from toptail_paper.study.replicates import REPLICATES, read_replicates
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from textwrap import fill
 from typing import Any, Final
 
 from toptail.io.json_files import read_json
 from toptail.report.text import bracket, join, number
 from toptail_paper.claims.reported import published
 from toptail_paper.selection.results import SelectionMetric, judge_name
-from toptail_paper.study.markdown import markdown_table
+from toptail_paper.study.markdown import markdown_table, wrapped
 from toptail_paper.study.naming import TRIVIAL, scorer_name
 
 STUDY: Final = "selection/pointmaze-medium-navigate-v0"
@@ -159,11 +158,6 @@ def with_ends(cell: Mapping[str, Any], scale: float, digits: int) -> str:
     """A number with its interval."""
     ends = bracket(scale * cell["low"], scale * cell["high"], digits)
     return f"{number(scale * cell['mean'], digits)} {ends}"
-
-
-def wrapped(text: str, indent: str = "") -> str:
-    """A paragraph in lines of a page; all but the first are indented."""
-    return fill(text, 118, subsequent_indent=indent, break_long_words=False) + "\n"
 
 
 def captured(regret: Mapping[str, Any]) -> str:

@@ -13,10 +13,9 @@ from typing import Any, Final
 from toptail.io.files import entries
 from toptail.io.json_files import read_json
 from toptail.report.text import count, number
-from toptail_paper.claims.pages_selection import wrapped
 from toptail_paper.claims.reported import published
 from toptail_paper.selection.config import EXPERT_STAGE
-from toptail_paper.study.markdown import markdown_table
+from toptail_paper.study.markdown import markdown_table, wrapped
 from toptail_paper.study.naming import task_title
 
 TOGETHER: Final = 2

@@ -86,7 +86,7 @@ def score_table(checks: Sequence[Path], source: str, stored: Path | None = None)
 def _joining(first: pa.Table, columns: Mapping[str, pa.Array], stored: Path) -> dict[str, Any]:
     """The ranks of a stored table, with those of scorers that it does not have."""
     earlier = pq.read_table(stored)
-    if not earlier.select(COLUMNS).equals(first.select(COLUMNS)):
+    if not _judged(earlier).select(COLUMNS).equals(first.select(COLUMNS)):
         raise InputError(
             f"{stored} has other queries, candidates or values: give the leaderboard of a run on "
             "the same data with the same settings, or leave it out."

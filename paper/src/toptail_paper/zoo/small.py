@@ -9,7 +9,7 @@ from typing import Any, Final
 from toptail.io.json_files import read_json
 from toptail.report.text import number
 from toptail.stats import kendall_tau_b
-from toptail_paper.study.markdown import markdown_table
+from toptail_paper.study.markdown import markdown_table, wrapped
 from toptail_paper.study.naming import IDEALS, task_title
 from toptail_paper.zoo.answers import HEAD, RAW, TDQ
 from toptail_paper.zoo.cells import closed, followed, leaderboard, percent, ranged, than_raw
@@ -53,10 +53,10 @@ class SmallZoo:
         )
         found = float(kendall_tau_b(small, large))
         answer = "no" if found >= SAME_ORDER else "yes" if found < OTHER_ORDER else "not decided"
-        return (
+        return wrapped(
             f"Does size change the order of the {len(both)} critics that have both? Their captured "
             f"shares agree at a Kendall τ_b of {found:.2f}, and {SAME_ORDER} was declared as the "
-            f"limit for *no*: **{answer}**.\n"
+            f"limit for *no*: **{answer}**."
         )
 
     def cured(self) -> str:
@@ -105,7 +105,7 @@ class SmallZoo:
 
     def simulator(self) -> str:
         """The same critics where the policy that collected the data goes on after a pick."""
-        rows, sentences = [], [""]
+        rows, sentences = [], []
         for name, zoo in self.tasks.items():
             for critic, found in zoo.get("simulator", {}).items():
                 row = zoo["critics"].get(critic)
@@ -116,14 +116,16 @@ class SmallZoo:
                 rows.append([task_title(name), row["title"], *cells])
             if "headroom" in zoo:
                 sentences.append(
-                    f"How much is there to gain on {task_title(name)}? Each of the 16 candidates "
-                    "was rolled out twice: the one that is best in one rollout gains "
-                    f"{ranged(zoo['headroom'], 4)} in the other, and a perfect judge would get "
-                    "more."
+                    wrapped(
+                        f"How much is there to gain on {task_title(name)}? Each of the 16 "
+                        "candidates was rolled out twice: the one that is best in one rollout "
+                        f"gains {ranged(zoo['headroom'], 4)} in the other, and a perfect judge "
+                        "would get more."
+                    )
                 )
         rows.sort(key=lambda row: (row[0], -float(row[3].split()[0].replace("−", "-"))))
         head = ["task", "critic", "best of 16", "gain over a random pick", "more than raw"]
-        return "\n".join([markdown_table(head, rows).rstrip("\n"), *sentences, ""])
+        return "\n".join([markdown_table(head, rows), *sentences])
 
     def fitted(self) -> str:
         """The gap between raw and TD-Q: what the head closes, and why it leaves the rest."""
