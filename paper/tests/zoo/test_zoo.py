@@ -85,6 +85,10 @@ def test_without_the_studies_there_are_checks_alone(tmp_path: Path) -> None:
     assert simulated.count("--scorer") == 7  # two networks of TD-Q and raw have readouts of both
     assert words["check AntMaze every"].count("--scorer") == 7
     assert jobs["check AntMaze simulator"].id in jobs["leaderboard of AntMaze"].needs
+    point = Zoo(out=tmp_path, task=("PointMaze",), critics=("ordinal",), no_studies=True).jobs()
+    checks = [job for job in point if job.name.startswith("check")]
+    assert [job.name for job in checks] == ["check PointMaze every", "check PointMaze every-10000"]
+    assert "10000" in checks[1].content["command"]
     with pytest.raises(InputError, match="a study has the sizes"):
         Zoo(out=tmp_path, task=("AntMaze",), no_studies=True, set=("gamma=0.5",)).jobs()
 
@@ -388,7 +392,12 @@ def test_a_run_of_the_zoo_has_a_leaderboard(tmp_path: Path) -> None:
         record = {"seconds": 60.0, "data": {"source": "/home/me/out/data/d.npz"}}
         write_json(run / "record.json", record)
         (run / "metrics.jsonl").write_text('{"step": 9, "auc": 0.75}\n')
-    (tmp_path / "check" / TASK / "raw-10000").mkdir()
+    larger = {"k_max": 10000, "captured": 0.5, "captured_low": 0.25, "captured_high": 0.75}
+    part = {"one_step": {"status": "unsafe", "reason": "", "queries": 180, **larger}}
+    scorers = {"raw": {"parts": [part]}}
+    in_larger = tmp_path / "check" / TASK / "raw-10000" / "check.json"
+    in_larger.parent.mkdir()
+    write_json(in_larger, {"scorers": scorers, "record": {"commit": "abc"}})
     text = write_leaderboard(tmp_path, TASK).read_text("utf-8")
     rows = [line.split(" | ") for line in text.splitlines()[2:]]
     assert [row[0].removeprefix("| ") for row in rows[:3]] == [
@@ -396,7 +405,9 @@ def test_a_run_of_the_zoo_has_a_leaderboard(tmp_path: Path) -> None:
         "Hybrid",
         "Raw bilinear",
     ]
-    assert rows[0][5:] == ["safe", "no gain", "75 %", "better", "0.750", "60 |"]
+    assert rows[0][5:] == ["safe", "–", "no gain", "75 %", "better", "0.750", "60 |"]
+    assert "best of 10,000" in text.splitlines()[0]
+    assert rows[2][6] == "unsafe, 0.50 [0.25, 0.75]"
     content = json.loads((tmp_path / "leaderboard" / TASK / "summary.json").read_text("utf-8"))
     assert "/home" not in (tmp_path / "leaderboard" / TASK / "runs.json").read_text("utf-8")
     assert content["cure"] is None

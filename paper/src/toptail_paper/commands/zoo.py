@@ -60,9 +60,19 @@ SEEDS: Final = (42, 43, 44)
 ENSEMBLES: Final = {"tdq": ("q_min", "q_lcb"), "raw": ("f_raw_min", "f_raw_lcb")}
 """Readouts of the two networks of a run beside their mean, which are rows of their own."""
 
-SIMULATED: Final = {"AntMaze": "antmaze", "HumanoidMaze": "humanoidmaze"}
+SIMULATED: Final = {
+    "AntMaze": "antmaze",
+    "HumanoidMaze": "humanoidmaze",
+    "AntSoccer": "antsoccer",
+}
 """Tasks whose picks are judged in the simulator without the studies, and the function of
 `toptail_paper.zoo.mazes` that makes their maze."""
+
+LARGER_POOLS: Final = (
+    *("--pools", "uniform", "--pool-size", "10000", "--per-group", "60"),
+    *("--starts", "1", "--follow-k", "1,2"),
+)
+"""Sizes of a check in larger pools, which hardly follows a critic."""
 
 BESIDE: Final = Resources(0.0, 0.0)
 """A job that starts as soon as it can, beside all others."""
@@ -213,7 +223,7 @@ class Zoo(TaskJobs):
         In the simulator the policy that collected the data goes on after a candidate.
         """
         from toptail_paper.zoo import mazes
-        from toptail_paper.zoo.leaderboard import EVERY
+        from toptail_paper.zoo.leaderboard import EVERY, LARGER
         from toptail_paper.zoo.summary import SIMULATOR
 
         if not self.no_studies:
@@ -222,6 +232,8 @@ class Zoo(TaskJobs):
         scorers = [word for critic in trained for word in self._scorers(name, critic)]
         words = [*self._check(name), *scorers]
         lines = {EVERY: [*words, *self._sizes_of_check(name)]}
+        if parse_name(name).family == "pointmaze":
+            lines[EVERY + LARGER] = [*words, *LARGER_POOLS]
         if title in SIMULATED:
             if self.walkers is not None:
                 raise InputError(
@@ -256,11 +268,12 @@ class Zoo(TaskJobs):
 
     def _checks(self, task: str, name: str, critic: str, needs: list[str]) -> Iterator[Job]:
         """A check of a critic by the best judge of its one step, and one in larger pools."""
+        from toptail_paper.zoo.leaderboard import LARGER
+
         check = [*self._check(name), *self._scorers(name, critic)]
-        sizes = {"": self._sizes_of_check(name)}
+        sizes: dict[str, Sequence[str]] = {"": self._sizes_of_check(name)}
         if parse_name(name).family == "pointmaze":
-            few = ["--per-group", "60", "--starts", "1", "--follow-k", "1,2"]
-            sizes["-10000"] = ["--pools", "uniform", "--pool-size", "10000", *few]
+            sizes[LARGER] = LARGER_POOLS
         for end, words in sizes.items():
             out = self.out / "check" / name / f"{critic}{end}"
             line = [*check, *words, "--out", str(out)]

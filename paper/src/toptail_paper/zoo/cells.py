@@ -27,6 +27,7 @@ def ranged(cell: Mapping[str, Any], digits: int = 2) -> str:
 def leaderboard(content: Mapping[str, Any]) -> str:
     """Every row, the highest captured share first."""
     rows = []
+    largest = {row["larger"]["k_max"] for row in content["critics"].values() if "larger" in row}
     for name, row in content["critics"].items():
         if name in NO_CRITICS:
             continue
@@ -40,6 +41,7 @@ def leaderboard(content: Mapping[str, Any]) -> str:
                 ranged(box),
                 number(near["tau_b"]),
                 " / ".join(statuses),
+                *([in_larger_pools(row)] if largest else []),
                 row["ascent"] or "–",
                 followed(row),
                 than_raw(row),
@@ -48,8 +50,25 @@ def leaderboard(content: Mapping[str, Any]) -> str:
             ]
         )
     head = ["critic", "trained by", "captured, near actions", "captured, whole box", "τ_b"]
-    head += ["best of 64", "ascent", "followed", "than raw", "AUC", "seconds"]
+    head += [
+        "best of 64",
+        *(f"best of {k:,}" for k in largest),
+        "ascent",
+        "followed",
+        "than raw",
+        "AUC",
+        "seconds",
+    ]
     return markdown_table(head, rows)
+
+
+def in_larger_pools(row: Mapping[str, Any]) -> str:
+    """The verdict in the largest pools, and the captured share."""
+    found = row.get("larger")
+    if found is None:
+        return "–"
+    low, high = found["captured_low"], found["captured_high"]
+    return f"{found['status']}, {with_interval(found['captured'], low, high)}"
 
 
 def followed(row: Mapping[str, Any]) -> str:

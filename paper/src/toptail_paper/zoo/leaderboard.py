@@ -24,10 +24,11 @@ from toptail_paper.zoo.cells import leaderboard
 from toptail_paper.zoo.scores import (
     SOURCES,
     followed_and_climbed,
+    in_larger_pools,
     score_table,
     table_name,
 )
-from toptail_paper.zoo.summary import SIMULATOR, summary
+from toptail_paper.zoo.summary import IN_LARGER_POOLS, SIMULATOR, summary
 
 LARGER = "-10000"
 """End of the names of checks in larger pools, which have candidates of their own."""
@@ -45,11 +46,8 @@ def write_leaderboard(
     ``runs`` is the folder of the trained runs, by default ``OUT/runs``, and ``stored`` that of an
     earlier leaderboard, whose further rows are kept.
     """
-    checks = [
-        folder
-        for folder in entries(out / "check" / task)
-        if (folder / "check.json").is_file() and not folder.name.endswith((LARGER, SIMULATOR))
-    ]
+    every = [each.parent for each in entries(out / "check" / task, "*/check.json")]
+    checks = [folder for folder in every if not folder.name.endswith((LARGER, SIMULATOR))]
     if not checks:
         raise InputError(f"{out / 'check' / task} has no check of a critic: run the command first.")
     home, in_simulator = out / "leaderboard" / task, out / "check" / task / SIMULATOR
@@ -67,14 +65,26 @@ def write_leaderboard(
         contents = {
             "checks.json": followed_and_climbed(checks),
             "runs.json": runs_below(runs or out / "runs", task),
+            IN_LARGER_POOLS: in_larger_pools(
+                folder for folder in every if folder.name.endswith(LARGER)
+            ),
         }
         for name, content in contents.items():
-            kept = {} if stored is None else read_json(_existing(stored / name))
-            write_json(stage / name, content | kept)
+            kept = {} if stored is None else _stored(stored / name)
+            if content or kept or name != IN_LARGER_POOLS:
+                write_json(stage / name, content | kept)
         found = summary(stage, task)
         write_json(stage / "summary.json", found)
         write_texts(stage, {"leaderboard.md": leaderboard(found)})
     return home / "leaderboard.md"
+
+
+def _stored(path: Path) -> dict[str, Any]:
+    """The content of a file of an earlier leaderboard, which need not have larger pools."""
+    if path.name == IN_LARGER_POOLS and not path.is_file():
+        return {}
+    content: dict[str, Any] = read_json(_existing(path))
+    return content
 
 
 def _existing(path: Path) -> Path:

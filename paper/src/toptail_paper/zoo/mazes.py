@@ -45,3 +45,7 @@ def antmaze(size: int) -> CollectedMaze:
 
 def humanoidmaze(size: int) -> CollectedMaze:
     return CollectedMaze("HumanoidMaze", size)
+
+
+def antsoccer(size: int) -> CollectedMaze:
+    return CollectedMaze("AntSoccer", size)

@@ -7,7 +7,7 @@ rank within its query, one byte.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -142,6 +142,19 @@ def followed_and_climbed(checks: Sequence[Path]) -> dict[str, Any]:
                         "random": worth["K = 1"]["mean"],
                     }
             found[name] = own
+    return found
+
+
+def in_larger_pools(checks: Iterable[Path]) -> dict[str, Any]:
+    """Each scorer's verdict in larger pools of the whole box, and the share of the headroom."""
+    kept = ("status", "k_max", "queries", "captured", "captured_low", "captured_high")
+    found = {}
+    for folder in checks:
+        check = read_json(folder / "check.json")
+        for name, scorer in check["scorers"].items():
+            of_one_step = scorer["parts"][0]["one_step"]
+            own = {key: of_one_step[key] for key in kept}
+            found[name] = {"commit": check["record"]["commit"], **own}
     return found
 
 

@@ -33,6 +33,8 @@ IDEAL_ROWS: Final = ("log_ratio", "gamma_d", "q_behaviour")
 FITTED: Final = (FROM_PHI, FROM_INPUTS)
 NO_CRITICS: Final = (*FITTED, *IDEAL_ROWS)
 """Rows that explain others: no answer is given about them, and the leaderboard leaves them out."""
+IN_LARGER_POOLS: Final = "larger.json"
+"""File of the verdicts in larger pools, where there are any."""
 SIMULATOR: Final = "simulator"
 """Name of the check of all critics in the simulator, which has candidates of its own."""
 
@@ -60,13 +62,16 @@ def has_exact_value(task: str) -> bool:
 def summary(results: Path, task: str = TASK) -> dict[str, Any]:
     """Every row of the zoo on a task, with the answers that were asked for before.
 
-    ``results`` has the tables of `toptail_paper.zoo.scores`, ``checks.json`` and ``runs.json``.
+    ``results`` has the tables of `toptail_paper.zoo.scores`, ``checks.json`` and ``runs.json``, and
+    may have ``larger.json``.
     """
     tables = {source: ScoreTable(results / table_name(task, source)) for source in SOURCES}
     shares = {source: table.captured() for source, table in tables.items()}
     audits = {source: table.audit() for source, table in tables.items()}
     checks, runs = read_json(results / "checks.json"), read_json(results / "runs.json")
     doubts = checks.get("doubts", {})
+    larger = results / IN_LARGER_POOLS
+    of_larger = read_json(larger) if larger.is_file() else {}
     first = tables[SOURCES[0]]
     rows: dict[str, dict[str, Any]] = {}
     for name, columns in first.seeds.items():
@@ -87,6 +92,8 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
             "auc": _mean(run["last_metrics"]["auc"] for run in trained),
             "train_seconds": _mean(run["seconds"] for run in trained),
         }
+        if name in of_larger:
+            rows[name]["larger"] = of_larger[name]
     in_simulator = ScoreTable(results / table_name(task, SIMULATOR))
     found = simulated(in_simulator) if in_simulator.path.is_file() else {}
     asked = {name: row for name, row in rows.items() if name not in NO_CRITICS}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.environments.protocol import Copies, EnvironmentBatch, Floats, Mask, StoredRow
-from toptail.lab.tasks.names import TaskName
+from toptail.lab.tasks.names import TaskName, seeker_at
 from toptail.lab.tasks.simulator import MazeBatch, Simulator
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 
@@ -65,8 +65,7 @@ class MazeEnvironments:
 
     def reached(self, slots: IntArray, goals: FloatArray) -> Mask:
         """Whether the agent, or the ball in soccer, is within the maze's own tolerance."""
-        at = slice(15, 17) if self._batch.family == "antsoccer" else slice(0, 2)
-        away = self._batch.goal_seekers()[slots] - goals[:, at]
+        away = self._batch.goal_seekers()[slots] - goals[:, seeker_at(self._batch.family)]
         return np.asarray(np.linalg.norm(away, axis=1) <= self._batch.goal_tolerance)
 
 

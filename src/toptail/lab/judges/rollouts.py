@@ -114,12 +114,14 @@ class ExpertContinuation:
 
     It heads for the centre of the next cell of a shortest path to the goal, as in data collection.
     If that cell is the goal's, it heads for the goal itself, which may be off the centre. The first
-    two numbers of observations and goals are positions. ``expert`` moves the agent in the direction
-    and must have no memory of an episode; without it the direction is the action, as in PointMaze.
+    two numbers of observations are positions, and those of goals at ``goal_at`` are where the agent
+    is to go, or the ball in soccer. ``expert`` moves the agent in the direction and must have no
+    memory of an episode; without it the direction is the action, as in PointMaze.
     """
 
-    def __init__(self, maze: Maze, expert: Expert | None = None) -> None:
+    def __init__(self, maze: Maze, expert: Expert | None = None, goal_at: slice = slice(2)) -> None:
         self._maze, self._expert = maze, expert or DirectionExpert()
+        self._goal_at = goal_at
 
     def __call__(self, keys: IntArray, observed: FloatArray, goals: FloatArray) -> FloatArray:
         """Act in calls of one size; nothing is drawn, so the keys do not matter."""
@@ -128,7 +130,7 @@ class ExpertContinuation:
 
     def _act(self, observed: FloatArray, goals: FloatArray) -> FloatArray:
         maze, seen = self._maze, observed.astype(np.float64)
-        positions, ends = seen[:, :2], goals[:, :2].astype(np.float64)
+        positions, ends = seen[:, :2], goals[:, self._goal_at].astype(np.float64)
         last = maze.cell(ends)
         following = maze.next_cell[maze.cell(positions), last]
         targets = np.where((following == last)[:, None], ends, maze.centre(following))

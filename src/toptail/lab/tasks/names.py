@@ -68,6 +68,11 @@ MAZES = ("pointmaze", "antmaze", "humanoidmaze", "antsoccer")
 """The families whose environment is a maze (the soccer arena is an empty one)."""
 
 
+def seeker_at(family: str) -> slice:
+    """Where an observation of a maze has what must reach the goal: in soccer the ball."""
+    return slice(15, 17) if family == "antsoccer" else slice(0, 2)
+
+
 @dataclass(frozen=True)
 class TaskName:
     """The parts of a data set's name, such as ``pointmaze-medium-navigate-v0``."""

@@ -60,13 +60,17 @@ class SoccerStrategy:
 
     def decide(self, situation: Situation) -> Decision:
         """Decide for every episode; called once a step."""
-        balls = situation.observations[:, _BALL]
         if self._stitch:
-            return self._decide_for_stitch(situation, balls)
+            return self._decide_for_stitch(situation, situation.observations[:, _BALL])
         self._update_detours(situation)
-        busy = ~np.isnan(self._detours[:, 0])
+        return self.decide_with(situation, self._detours)
+
+    def decide_with(self, situation: Situation, detours: Positions) -> Decision:
+        """Decide without a memory of the episode: on a detour, to the ball, or with it."""
+        balls = situation.observations[:, _BALL]
+        busy = ~np.isnan(detours[:, 0])
         near = np.linalg.norm(situation.positions - balls, axis=1) <= CLOSE
-        aims = np.where(busy[:, None], self._detours, balls)
+        aims = np.where(busy[:, None], detours, balls)
         walk = self._next_target(situation, situation.positions, aims)
         dribble = self._next_target(situation, balls, situation.goals, FAR)
         dribbling = near & ~busy
@@ -202,6 +206,9 @@ class SoccerExpert:
     """Whether the maze is the arena, without walls."""
     stitch: bool
     """Whether an episode only walks or only dribbles."""
+    memory: bool = True
+    """Whether it knows the episode: without, it plays on from any state, never goes elsewhere when
+    it is stuck, and both walks and dribbles."""
 
     @cached_property
     def _strategy(self) -> SoccerStrategy:
@@ -211,7 +218,11 @@ class SoccerExpert:
         self._strategy.start(rngs)
 
     def actions(self, situation: Situation) -> NDArray[Any]:
-        decision = self._strategy.decide(situation)
+        if self.memory:
+            decision = self._strategy.decide(situation)
+        else:
+            no_detours = np.full_like(situation.positions, np.nan)
+            decision = self._strategy.decide_with(situation, no_detours)
         walking = _loaded(self.ant)(walking_inputs(situation, decision.targets))
         dribbling = _loaded(self.antball)(dribbling_inputs(situation, decision.targets))
         return np.where(decision.dribbling[:, None], dribbling, walking)
