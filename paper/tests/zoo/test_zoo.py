@@ -37,7 +37,7 @@ from toptail_paper.zoo.leaderboard import write_leaderboard
 from toptail_paper.zoo.scores import SOURCES, joined, ranks, score_table
 from toptail_paper.zoo.shares import Floats, ScoreTable, Shares
 from toptail_paper.zoo.small import SmallZoo
-from toptail_paper.zoo.summary import TASK, simulated, summary
+from toptail_paper.zoo.summary import TASK, simulated, summary, title, trained_by
 
 
 def test_every_critic_beyond_the_paper_is_trained_and_checked_on_pointmaze(tmp_path: Path) -> None:
@@ -63,6 +63,12 @@ def test_a_critic_of_ones_own_is_trained_beside_those_that_it_is_compared_with(
     jobs = Zoo(out=tmp_path, task=("PointMaze",), critics=("clip",)).jobs()
     trained = [job.name.split()[-1] for job in jobs if job.name.startswith("train")]
     assert trained == ["diffusion", "tdq", "raw", "clip"]
+    other = "tdq[reward=0_1]"  # a row of its own, beside TD-Q's
+    zoo = Zoo(out=tmp_path, task=("PointMaze",), critics=(other,), no_studies=True)
+    trained = [job.name.split()[-1] for job in zoo.jobs() if job.name.startswith("train")]
+    assert trained == ["tdq", "raw", other]
+    with pytest.raises(InputError, match="no critic 'nope'"):
+        Zoo(out=tmp_path, task=("PointMaze",), critics=("nope",)).jobs()
     with pytest.raises(InputError, match="mazes alone"):
         Zoo(out=tmp_path, task=("Scene",)).jobs()
 
@@ -97,6 +103,16 @@ def test_every_objective_has_a_word_and_a_colour() -> None:
     objectives = {critic.trained_by for critic in CRITICS.values()}
     assert objectives <= set(TARGETS)
     assert objectives <= set(OBJECTIVES)
+
+
+def test_a_row_with_settings_is_named_by_them() -> None:
+    assert (title("tdq[reward=0_1]"), trained_by("tdq[reward=0_1]")) == (
+        "TD-Q (reward 0/1)",
+        "bellman",
+    )
+    assert title("tdq.q_min") == "TD-Q: minimum of 2 networks"
+    assert trained_by("raw_all_lcb") == "contrastive"
+    assert trained_by("straight") is None
 
 
 def test_ranks_keep_the_order_and_the_ties_of_a_query() -> None:

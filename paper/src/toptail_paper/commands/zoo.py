@@ -13,7 +13,6 @@ from toptail.commands.flags import DECIDE, SCALE, Names, names
 from toptail.commands.train import HEAD
 from toptail.errors import InputError, option
 from toptail.jobs.job import Resources
-from toptail.lab.critics.registry import entry
 from toptail.lab.critics.registry import names as critics_in
 from toptail.lab.tasks.names import parse_name
 from toptail_paper.commands.all import (
@@ -142,7 +141,7 @@ class Zoo(TaskJobs):
             if not parse_name(self.settings_of(task).data).is_maze:
                 raise InputError(f"--task {task}: candidates are judged in mazes alone.")
         if critics:
-            own = (*HEADED[:2], *(name for name in critics if entry(name).name not in HEADED[:2]))
+            own = tuple(dict.fromkeys((*HEADED[:2], *critics)))
             yield tuple(tasks or WHOLE), own
             return
         for of_round, trained in ROUNDS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -66,7 +67,8 @@ def settings_words(scorer: str) -> str:
     form = LABEL.fullmatch(scorer)
     if form is None:
         return ""
-    return form["settings"].replace("_", " ").replace("=", " ").replace(",", ", ")
+    settings = re.sub(r"(?<=\d)_(?=\d)", "/", form["settings"])  # names of folders have no slash
+    return settings.replace("_", " ").replace("=", " ").replace(",", ", ")
 
 
 def readout(scorer: str) -> Readout | None:

@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from toptail.io.json_files import read_json
-from toptail.lab.critics.registry import CRITICS
+from toptail.lab.critics.registry import CRITICS, entry, without_settings
 from toptail.lab.tasks.names import parse_name
-from toptail_paper.study.naming import IDEALS
+from toptail_paper.study.naming import IDEALS, settings_words, split_readout
 from toptail_paper.zoo.answers import (
     FROM_INPUTS,
     FROM_PHI,
@@ -140,17 +140,19 @@ def simulated(table: ScoreTable) -> dict[str, Any]:
 
 
 def title(name: str) -> str:
-    critic, _, readout = name.partition(".")
     if name in TITLES:
         return TITLES[name]
+    critic, readout = split_readout(name)
+    own, settings = entry(critic).title, settings_words(critic)
+    if settings:
+        own = f"{own} ({settings})"
     kinds = {"min": "minimum of 2 networks", "lcb": "lower bound of 2 networks"}
-    own = CRITICS[critic].title
     return f"{own}: {kinds[readout.rpartition('_')[2]]}" if readout else own
 
 
 def trained_by(name: str) -> str | None:
     """The objective of a row; None where nothing is trained."""
-    critic = name.partition(".")[0].partition("_all")[0]
+    critic = without_settings(split_readout(name)[0]).partition("_all")[0]
     return CRITICS[critic].trained_by if critic in CRITICS else None
 
 
