@@ -87,10 +87,13 @@ def test_without_the_studies_there_are_checks_alone(tmp_path: Path) -> None:
     assert [name for name in jobs if name.startswith("check")] == [
         "check AntMaze every",
         "check AntMaze simulator",
+        "check AntMaze followed",
     ]
     assert simulated.count("--scorer") == 7  # two networks of TD-Q and raw have readouts of both
     assert words["check AntMaze every"].count("--scorer") == 7
-    assert jobs["check AntMaze simulator"].id in jobs["leaderboard of AntMaze"].needs
+    assert words["check AntMaze followed"].count("--scorer") == 3
+    for kind in ("simulator", "followed"):
+        assert jobs[f"check AntMaze {kind}"].id in jobs["leaderboard of AntMaze"].needs
     point = Zoo(out=tmp_path, task=("PointMaze",), critics=("ordinal",), no_studies=True).jobs()
     checks = [job for job in point if job.name.startswith("check")]
     assert [job.name for job in checks] == ["check PointMaze every", "check PointMaze every-10000"]

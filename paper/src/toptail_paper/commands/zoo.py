@@ -73,6 +73,11 @@ LARGER_POOLS: Final = (
 )
 """Sizes of a check in larger pools, which hardly follows a critic."""
 
+IN_EPISODES: Final = (
+    *("--judge", "none", "--pools", "uniform", "--starts", "80", "--follow-k", "1,64"),
+)
+"""A check that only follows the critics, in 240 episodes of each seed."""
+
 BESIDE: Final = Resources(0.0, 0.0)
 """A job that starts as soon as it can, beside all others."""
 
@@ -217,11 +222,13 @@ class Zoo(TaskJobs):
         yield self._job(f"tables of {label}", words, [*before, *every], page, BESIDE)
 
     def _checks_of_all(self, task: str, name: str, trained: Mapping[str, Job]) -> Iterator[Job]:
-        """Without the studies: one check of all critics, and one in the simulator.
+        """Without the studies: one check of all critics, and two more on walkers.
 
-        In the simulator the policy that collected the data goes on after a candidate.
+        In the simulator the policy that collected the data goes on after a candidate; in episodes
+        the critics are followed at every step.
         """
         from toptail_paper.zoo import mazes
+        from toptail_paper.zoo.followed import FOLLOWED
         from toptail_paper.zoo.leaderboard import EVERY, LARGER
         from toptail_paper.zoo.summary import SIMULATOR
 
@@ -243,6 +250,8 @@ class Zoo(TaskJobs):
             words += ["--env", f"{mazes.__file__}:{SIMULATED[title]}"]
             words += ["--per-group", "100", "--pool-size", "16", "--repeats", "2"]
             lines[SIMULATOR] = [*words, "--starts", "1", "--follow-k", "1,2", *scorers]
+            own = [word for critic in trained for word in self._scorers(name, critic)[:2]]
+            lines[FOLLOWED] = ["check", "--task", name, *IN_EPISODES, *own]
         for kind, line in lines.items():
             out = self.out / "check" / name / kind
             files = [out / "check.json"]

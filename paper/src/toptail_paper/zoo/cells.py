@@ -93,6 +93,12 @@ def percent(found: Mapping[str, float], name: str = "mean") -> str:
     return f"{number(mean, 0)} % {bracket(low, high, 0)}"
 
 
+def points(found: Mapping[str, float]) -> str:
+    """A difference of two shares with its interval, in percentage points."""
+    mean, low, high = (100 * found[end] for end in ("mean", "low", "high"))
+    return f"{'+' if mean >= 0 else ''}{number(mean, 1)} {bracket(low, high, 1)}"
+
+
 def closed(found: Mapping[str, float]) -> str:
     """The share of a gap that is closed, in percent."""
     return percent(found, "closed")

@@ -10,9 +10,11 @@ are kept, so that a critic is added without training the others again.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from toptail.commands.terminal import say
@@ -21,6 +23,7 @@ from toptail.io.files import entries, staged_folder, write_texts
 from toptail.io.json_files import read_json, write_json
 from toptail.lab.training.runs import METRICS, read_lines
 from toptail_paper.zoo.cells import leaderboard
+from toptail_paper.zoo.followed import FOLLOWED, followed_table
 from toptail_paper.zoo.scores import (
     SOURCES,
     followed_and_climbed,
@@ -47,21 +50,18 @@ def write_leaderboard(
     earlier leaderboard, whose further rows are kept.
     """
     every = [each.parent for each in entries(out / "check" / task, "*/check.json")]
-    checks = [folder for folder in every if not folder.name.endswith((LARGER, SIMULATOR))]
-    if not checks:
+    others = (LARGER, SIMULATOR, FOLLOWED)
+    checks = [folder for folder in every if not folder.name.endswith(others)]
+    if not every or not (checks or stored):
         raise InputError(f"{out / 'check' / task} has no check of a critic: run the command first.")
-    home, in_simulator = out / "leaderboard" / task, out / "check" / task / SIMULATOR
-    simulated = table_name(task, SIMULATOR)
-    tables = {table_name(task, source): (checks, source) for source in SOURCES}
-    if (in_simulator / "check.json").is_file():
-        tables[simulated] = ([in_simulator], SOURCES[0])
-    with staged_folder(home, gone=[simulated]) as stage:
-        for name, (folders, source) in tables.items():
-            earlier = None if stored is None else _existing(stored / name)
-            table = score_table(folders, source, earlier)
-            pq.write_table(table, stage / name, compression="zstd")
-        if stored is not None and (stored / simulated).is_file() and simulated not in tables:
-            (stage / simulated).write_bytes((stored / simulated).read_bytes())
+    home, tables = out / "leaderboard" / task, _tables(out / "check" / task, task, checks)
+    with staged_folder(home, gone=tables) as stage:
+        for name, made in tables.items():
+            earlier = _if_there(None if stored is None else stored / name)
+            if made is not None:
+                pq.write_table(made(earlier), stage / name, compression="zstd")
+            elif earlier is not None:
+                (stage / name).write_bytes(earlier.read_bytes())
         contents = {
             "checks.json": followed_and_climbed(checks),
             "runs.json": runs_below(runs or out / "runs", task),
@@ -85,6 +85,31 @@ def _stored(path: Path) -> dict[str, Any]:
         return {}
     content: dict[str, Any] = read_json(_existing(path))
     return content
+
+
+def _tables(
+    home: Path, task: str, checks: Sequence[Path]
+) -> dict[str, Callable[[Path | None], pa.Table] | None]:
+    """Name of each table -> what makes it, given an earlier one; None where its check is missing.
+
+    ``checks`` are the folders below ``home`` that ask for one step among all candidates.
+    """
+
+    def of(folders: Sequence[Path], source: str) -> Callable[[Path | None], pa.Table]:
+        return lambda earlier: score_table(folders, source, earlier)
+
+    in_simulator, in_episodes = home / SIMULATOR, home / FOLLOWED
+    made: dict[str, Callable[[Path | None], pa.Table] | None] = {
+        source: of(checks, source) if checks else None for source in SOURCES
+    }
+    simulated, followed = ((each / "check.json").is_file() for each in (in_simulator, in_episodes))
+    made[SIMULATOR] = of([in_simulator], SOURCES[0]) if simulated else None
+    made[FOLLOWED] = (lambda earlier: followed_table(in_episodes, earlier)) if followed else None
+    return {table_name(task, kind): each for kind, each in made.items()}
+
+
+def _if_there(path: Path | None) -> Path | None:
+    return path if path is not None and path.is_file() else None
 
 
 def _existing(path: Path) -> Path:

@@ -111,12 +111,7 @@ class ScoreTable:
 
     def _resampled(self, by_query: Sequence[Floats]) -> tuple[Floats, Floats]:
         """Means over queries of numbers per query: ``[m]``, and ``[resamples, m]``."""
-        columns = np.stack([np.ones(self.queries), *by_query], axis=1)
-        _, cluster = np.unique(self.dense("cluster")[:, 0], return_inverse=True)
-        sums = cluster_sums(columns, cluster)
-        draws = bootstrap_sums(sums, np.random.default_rng(0), RESAMPLES)
-        total = sums.sum(axis=0)
-        return total[1:] / total[0], draws[:, 1:] / draws[:, :1]
+        return over_clusters(self.dense("cluster")[:, 0], by_query)
 
     def audit(self) -> toptail.AuditResult:
         names = replicates(self._columns.column_names)
@@ -124,6 +119,15 @@ class ScoreTable:
         return toptail.audit(
             self.path, scores=self._scores, query="query", cluster="cluster", group="group", **how
         )
+
+
+def over_clusters(cluster: NDArray[np.generic], numbers: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Means of m times ``[n]`` numbers: ``[m]``, and resampled over clusters ``[resamples, m]``."""
+    columns = np.stack([np.ones(len(cluster)), *numbers], axis=1)
+    sums = cluster_sums(columns, np.unique(cluster, return_inverse=True)[1])
+    draws = bootstrap_sums(sums, np.random.default_rng(0), RESAMPLES)
+    total = sums.sum(axis=0)
+    return total[1:] / total[0], draws[:, 1:] / draws[:, :1]
 
 
 def interval(draws: Floats) -> tuple[float, float]:

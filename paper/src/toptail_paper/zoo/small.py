@@ -12,7 +12,15 @@ from toptail.stats import kendall_tau_b
 from toptail_paper.study.markdown import markdown_table, wrapped
 from toptail_paper.study.naming import IDEALS, task_title
 from toptail_paper.zoo.answers import HEAD, RAW, TDQ
-from toptail_paper.zoo.cells import closed, followed, leaderboard, percent, ranged, than_raw
+from toptail_paper.zoo.cells import (
+    closed,
+    followed,
+    leaderboard,
+    percent,
+    points,
+    ranged,
+    than_raw,
+)
 from toptail_paper.zoo.scores import SOURCES
 from toptail_paper.zoo.summary import TASK
 
@@ -39,6 +47,7 @@ class SmallZoo:
             "small_cured": self.cured,
             "small_walkers": self.walkers,
             "small_simulator": self.simulator,
+            "small_episodes": self.episodes,
             "small_fitted": self.fitted,
             "small_split": self.split,
         }
@@ -126,6 +135,30 @@ class SmallZoo:
         rows.sort(key=lambda row: (row[0], -float(row[3].split()[0].replace("−", "-"))))
         head = ["task", "critic", "best of 16", "gain over a random pick", "more than raw"]
         return "\n".join([markdown_table(head, rows), *sentences])
+
+    def episodes(self) -> str:
+        """The same critics followed at every step, and compared by start."""
+        rows = []
+        for name, zoo in self.tasks.items():
+            found = zoo.get("in_episodes")
+            if found is None:
+                continue
+            own = [
+                [
+                    task_title(name),
+                    zoo["critics"][critic]["title"],
+                    percent(row["success"]),
+                    points(row["more_than_random"]),
+                    points(row["more_than_raw"]) if critic != RAW else "–",
+                    row.get("answer", "–"),
+                ]
+                for critic, row in sorted(
+                    found["critics"].items(), key=lambda each: -each[1]["success"]["mean"]
+                )
+            ]
+            rows += [*own, [task_title(name), "Random action", percent(found["random"]), *"–––"]]
+        head = ["task", "critic", "success", "more than random", "more than raw", "than raw"]
+        return markdown_table(head, rows)
 
     def fitted(self) -> str:
         """The gap between raw and TD-Q: what the head closes, and why it leaves the rest."""

@@ -23,6 +23,7 @@ from toptail_paper.zoo.answers import (
     gap,
     split,
 )
+from toptail_paper.zoo.followed import FOLLOWED, followed_answers
 from toptail_paper.zoo.scores import SOURCES, table_name
 from toptail_paper.zoo.shares import ScoreTable, cell
 
@@ -109,6 +110,9 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
         more["simulator"] = found
         if in_simulator.judged is not None:
             more["headroom"] = in_simulator.headroom()
+    episodes = results / table_name(task, FOLLOWED)
+    if episodes.is_file():
+        more["in_episodes"] = followed_answers(episodes)
     return {
         "format": FORMAT,
         "task": task,

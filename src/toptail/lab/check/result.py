@@ -395,9 +395,9 @@ class CheckResult(AnyResult):
         """Write ``check.json``, the page and the files behind them; returns the page's path.
 
         ``SOURCE/`` has the candidates (``pools.npz``), their scores and values
-        (``table.parquet``), the audit of one step and those of the episodes. Files of an earlier
-        check about sources that this one does not have are removed. The folder is written whole or
-        not at all.
+        (``table.parquet``), the audit of one step and those of the episodes, each with the value of
+        every episode (``picks.parquet``). Files of an earlier check about sources that this one
+        does not have are removed. The folder is written whole or not at all.
         """
         out, names = Path(folder), {each.source.name for each in self.sources}
         with staged_folder(out, _older(out, names)) as stage:
@@ -436,8 +436,10 @@ def _write_source(result: SourceResult, folder: Path) -> None:
         result.table.write(folder / "table.parquet")
         result.audit.write(folder / "one_step")
     for kind, results in (("one_step", result.picked), ("closed_loop", result.followed)):
-        for name, picks in results.items():
-            picks.write(folder / kind / name)
+        for name, audited in results.items():
+            audited.write(folder / kind / name)
+            if audited.picks is not None:
+                audited.picks.write(folder / kind / name / "picks.parquet")
 
 
 def _older(out: Path, sources: set[str]) -> list[str]:
