@@ -95,9 +95,11 @@ def test_without_the_studies_there_are_checks_alone(tmp_path: Path) -> None:
     for kind in ("simulator", "followed"):
         assert jobs[f"check AntMaze {kind}"].id in jobs["leaderboard of AntMaze"].needs
     point = Zoo(out=tmp_path, task=("PointMaze",), critics=("ordinal",), no_studies=True).jobs()
-    checks = [job for job in point if job.name.startswith("check")]
-    assert [job.name for job in checks] == ["check PointMaze every", "check PointMaze every-10000"]
-    assert "10000" in checks[1].content["command"]
+    checks = {j.name: str(j.content["command"]) for j in point if j.name.startswith("check")}
+    kinds = ("every", "every-10000", "simulator")
+    assert list(checks) == [f"check PointMaze {kind}" for kind in kinds]
+    assert "10000" in checks["check PointMaze every-10000"]
+    assert "'--pool-size', '64'" in checks["check PointMaze simulator"]  # those of 'every'
     with pytest.raises(InputError, match="a study has the sizes"):
         Zoo(out=tmp_path, task=("AntMaze",), no_studies=True, set=("gamma=0.5",)).jobs()
 
@@ -488,18 +490,52 @@ def test_a_stored_simulator_stays_with_its_leaderboard(tmp_path: Path) -> None:
             checked(tmp_path / out / "check" / TASK / critic, critic, 0.5)
     home = tmp_path / "old" / "check" / TASK / "simulator"
     checked(home, "tdq", 0.1)
-    raw = read_arrays(tmp_path / "old" / "check" / TASK / "raw" / "nearest" / "pools.npz")
-    own = home / "nearest" / "pools.npz"
-    write_arrays(own, {**read_arrays(own), "scores/raw@1": raw["scores/raw@1"]})
     old = write_leaderboard(tmp_path / "old", TASK).parent
     new = write_leaderboard(tmp_path / "new", TASK, stored=old).parent
     stored, found = (json.loads((each / "summary.json").read_text("utf-8")) for each in (old, new))
     assert {"tdq", "raw"} <= stored["simulator"].keys()
-    assert found["simulator"] == stored["simulator"]
+    assert found["simulator"].keys() - stored["simulator"].keys() == {"hybrid"}
+    for name, row in stored["simulator"].items():
+        assert found["simulator"][name] == row
     shutil.rmtree(home)
     assert "simulator" not in json.loads(
         (write_leaderboard(tmp_path / "old", TASK).parent / "summary.json").read_text("utf-8")
     )
+
+
+def test_another_judge_values_the_picks_of_the_stored_scores(tmp_path: Path) -> None:
+    for critic, noise in (("tdq", 0.1), ("raw", 1.0)):
+        checked(tmp_path / "check" / TASK / critic, critic, noise)
+    again = tmp_path / "check" / TASK / "simulator"
+    checked(again, "tdq", 0.1)
+    path = again / "nearest" / "table.parquet"
+    table = pq.read_table(path)
+    value = table["value"].to_numpy()
+    table = table.drop_columns("value").append_column("value_0", pa.array(1 - value))
+    table = table.append_column("value_1", pa.array(np.float32(0.5) - value))
+    pq.write_table(table, path)  # the reverse of the first judge
+    home = write_leaderboard(tmp_path, TASK).parent
+    content = json.loads((home / "summary.json").read_text("utf-8"))
+    stored = pq.read_table(home / "pointmaze_nearest.parquet")
+    gains = []
+    for column in ("tdq@1", "tdq@2"):
+        ranked = stored[column].to_numpy().reshape(-1, 4)
+        for v, r in zip((0.75 - value).reshape(-1, 4), ranked, strict=True):
+            gains.append(v[r.argmax()] - sum(v) / 4)
+    found = content["simulator"]
+    assert found["tdq"]["gain"]["mean"] == pytest.approx(sum(gains) / len(gains), abs=1e-6)
+    assert found["tdq"]["more_than_raw"]["high"] < 0  # what was best is worst
+    assert content["simulated_k"] == 4
+    assert content["critics"]["tdq"]["than_raw"] == "better"  # the exact value decides
+
+    other = stored.set_column(3, "value", pa.array(1 - stored["value"].to_numpy()))
+    pq.write_table(other, home / "pointmaze_nearest.parquet")
+    with pytest.raises(InputError, match="is about other candidates than"):
+        summary(home)
+    moved = read_arrays(again / "nearest" / "pools.npz")
+    write_arrays(again / "nearest" / "pools.npz", {**moved, "actions": moved["actions"] + 1})
+    with pytest.raises(InputError, match="has other candidates than"):
+        write_leaderboard(tmp_path, TASK)
 
 
 def test_a_judge_with_doubts_decides_nothing(tmp_path: Path) -> None:

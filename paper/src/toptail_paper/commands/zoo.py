@@ -60,6 +60,7 @@ ENSEMBLES: Final = {"tdq": ("q_min", "q_lcb"), "raw": ("f_raw_min", "f_raw_lcb")
 """Readouts of the two networks of a run beside their mean, which are rows of their own."""
 
 SIMULATED: Final = {
+    "PointMaze": "pointmaze",
     "AntMaze": "antmaze",
     "HumanoidMaze": "humanoidmaze",
     "AntSoccer": "antsoccer",
@@ -222,10 +223,11 @@ class Zoo(TaskJobs):
         yield self._job(f"tables of {label}", words, [*before, *every], page, BESIDE)
 
     def _checks_of_all(self, task: str, name: str, trained: Mapping[str, Job]) -> Iterator[Job]:
-        """Without the studies: one check of all critics, and two more on walkers.
+        """Without the studies: one check of all critics, one in the simulator, one that follows.
 
-        In the simulator the policy that collected the data goes on after a candidate; in episodes
-        the critics are followed at every step.
+        In the simulator the policy that collected the data goes on after a candidate: on PointMaze
+        after those that the exact value has judged, too. Walkers' critics are followed at every
+        step in more episodes.
         """
         from toptail_paper.zoo import mazes
         from toptail_paper.zoo.followed import FOLLOWED
@@ -238,7 +240,8 @@ class Zoo(TaskJobs):
         scorers = [word for critic in trained for word in self._scorers(name, critic)]
         words = [*self._check(name), *scorers]
         lines = {EVERY: [*words, *self._sizes_of_check(name)]}
-        if parse_name(name).family == "pointmaze":
+        exact = parse_name(name).family == "pointmaze"
+        if exact:
             lines[EVERY + LARGER] = [*words, *LARGER_POOLS]
         if title in SIMULATED:
             if self.walkers is not None:
@@ -248,8 +251,10 @@ class Zoo(TaskJobs):
                 )
             words = ["check", "--task", name, "--judge", "rollouts", "--pools", "nearest"]
             words += ["--env", f"{mazes.__file__}:{SIMULATED[title]}"]
-            words += ["--per-group", "100", "--pool-size", "16", "--repeats", "2"]
+            queries, size = ("200", "64") if exact else ("100", "16")
+            words += ["--per-group", queries, "--pool-size", size, "--repeats", "2"]
             lines[SIMULATOR] = [*words, "--starts", "1", "--follow-k", "1,2", *scorers]
+        if title in SIMULATED and not exact:
             own = [word for critic in trained for word in self._scorers(name, critic)[:2]]
             lines[FOLLOWED] = ["check", "--task", name, *IN_EPISODES, *own]
         for kind, line in lines.items():

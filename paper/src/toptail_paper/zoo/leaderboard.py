@@ -28,10 +28,11 @@ from toptail_paper.zoo.scores import (
     SOURCES,
     followed_and_climbed,
     in_larger_pools,
+    judged_again,
     score_table,
     table_name,
 )
-from toptail_paper.zoo.summary import IN_LARGER_POOLS, SIMULATOR, summary
+from toptail_paper.zoo.summary import IN_LARGER_POOLS, SIMULATOR, has_exact_value, summary
 
 LARGER = "-10000"
 """End of the names of checks in larger pools, which have candidates of their own."""
@@ -103,7 +104,12 @@ def _tables(
         source: of(checks, source) if checks else None for source in SOURCES
     }
     simulated, followed = ((each / "check.json").is_file() for each in (in_simulator, in_episodes))
-    made[SIMULATOR] = of([in_simulator], SOURCES[0]) if simulated else None
+    if not has_exact_value(task):
+        made[SIMULATOR] = of([in_simulator], SOURCES[0]) if simulated else None
+    elif simulated and checks:
+        made[SIMULATOR] = lambda _: judged_again(in_simulator, checks[0], SOURCES[0])
+    else:
+        made[SIMULATOR] = None
     made[FOLLOWED] = (lambda earlier: followed_table(in_episodes, earlier)) if followed else None
     return {table_name(task, kind): each for kind, each in made.items()}
 

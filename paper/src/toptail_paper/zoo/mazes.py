@@ -39,6 +39,10 @@ class CollectedMaze(MazeEnvironments):
         return np.clip(noisy, -1.0, 1.0).astype(np.float32)
 
 
+def pointmaze(size: int) -> CollectedMaze:
+    return CollectedMaze("PointMaze", size)
+
+
 def antmaze(size: int) -> CollectedMaze:
     return CollectedMaze("AntMaze", size)
 

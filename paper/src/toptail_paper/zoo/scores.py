@@ -27,6 +27,8 @@ SOURCES: Final = ("nearest", "uniform")
 """The candidates: the data's actions at near states, and the whole action box."""
 COLUMNS: Final = ("query", "cluster", "group", "value")
 """What a row has beside scores."""
+BEFORE: Final = "value_before"
+"""The first judge's values in the table of another one."""
 BETA: Final = 1.0
 """Standard deviations that a lower bound lies below the mean of an ensemble."""
 MEMBERS: Final = {"tdq": "q_min", "raw": "f_raw_min"}
@@ -81,6 +83,22 @@ def score_table(checks: Sequence[Path], source: str, stored: Path | None = None)
     for name, ranked in sorted(columns.items()):
         first = first.append_column(name, ranked)
     return first
+
+
+def judged_again(check: Path, first: Path, source: str) -> pa.Table:
+    """Another judge's values of candidates that the check ``first`` has judged.
+
+    One row per candidate; ``value_before`` is the first judge's value, by which a table of scores
+    can tell that it has the same candidates.
+    """
+    again, before = (
+        _judged(pq.read_table(each / source / "table.parquet")) for each in (check, first)
+    )
+    own, others = (read_arrays(each / source / "pools.npz")["actions"] for each in (check, first))
+    alike = again.select(COLUMNS[:-1]).equals(before.select(COLUMNS[:-1]))
+    if not alike or not np.array_equal(own, others):
+        raise InputError(f"{check} has other candidates than {first}: give both the same sizes.")
+    return again.append_column(BEFORE, before["value"])
 
 
 def _joining(first: pa.Table, columns: Mapping[str, pa.Array], stored: Path) -> dict[str, Any]:

@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import toptail
+from toptail.errors import InputError
 from toptail.pools.columns import group_seeds
 from toptail.stats import best_of_k, bootstrap_sums, cluster_sums, percentile_interval, split_oracle
-from toptail_paper.zoo.scores import COLUMNS, replicates
+from toptail_paper.zoo.scores import BEFORE, COLUMNS, replicates
 
 RESAMPLES = 10_000
 
@@ -43,10 +44,21 @@ class ScoreTable:
     """A table of `toptail_paper.zoo.scores`: a value, and every scorer's ranks, by query."""
 
     path: Path
+    judge: Path | None = None
+    """Values of another judge, as `toptail_paper.zoo.scores.judged_again` makes them."""
 
     @cached_property
     def _columns(self) -> pa.Table:
-        return pq.read_table(self.path)
+        table = pq.read_table(self.path)
+        if self.judge is None:
+            return table
+        other = pq.read_table(self.judge)
+        if not other[BEFORE].equals(table["value"]):
+            raise InputError(f"{self.judge} is about other candidates than {self.path}.")
+        table = table.drop_columns(["value", *replicates(table.column_names)])
+        for name in ("value", *replicates(other.column_names)):
+            table = table.append_column(name, other[name])
+        return table
 
     @cached_property
     def queries(self) -> int:
@@ -117,7 +129,12 @@ class ScoreTable:
         names = replicates(self._columns.column_names)
         how = {"judged": toptail.HowJudged(replicates=names)} if names else {"values": "value"}
         return toptail.audit(
-            self.path, scores=self._scores, query="query", cluster="cluster", group="group", **how
+            self._columns,
+            scores=self._scores,
+            query="query",
+            cluster="cluster",
+            group="group",
+            **how,
         )
 
 

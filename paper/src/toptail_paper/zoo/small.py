@@ -126,14 +126,14 @@ class SmallZoo:
             if "headroom" in zoo:
                 sentences.append(
                     wrapped(
-                        f"How much is there to gain on {task_title(name)}? Each of the 16 "
-                        "candidates was rolled out twice: the one that is best in one rollout "
-                        f"gains {ranged(zoo['headroom'], 4)} in the other, and a perfect judge "
-                        "would get more."
+                        f"How much is there to gain on {task_title(name)}? Each of the "
+                        f"{zoo['simulated_k']} candidates was rolled out twice: the one that is "
+                        f"best in one rollout gains {ranged(zoo['headroom'], 4)} in the other, "
+                        "and a perfect judge would get more."
                     )
                 )
         rows.sort(key=lambda row: (row[0], -float(row[3].split()[0].replace("−", "-"))))
-        head = ["task", "critic", "best of 16", "gain over a random pick", "more than raw"]
+        head = ["task", "critic", "verdict", "gain over a random pick", "more than raw"]
         return "\n".join([markdown_table(head, rows), *sentences])
 
     def episodes(self) -> str:

@@ -95,8 +95,11 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
         }
         if name in of_larger:
             rows[name]["larger"] = of_larger[name]
-    in_simulator = ScoreTable(results / table_name(task, SIMULATOR))
-    found = simulated(in_simulator) if in_simulator.path.is_file() else {}
+    judged = results / table_name(task, SIMULATOR)
+    in_simulator = (
+        ScoreTable(tables[SOURCES[0]].path, judged) if has_exact_value(task) else ScoreTable(judged)
+    )
+    found = simulated(in_simulator) if judged.is_file() else {}
     asked = {name: row for name, row in rows.items() if name not in NO_CRITICS}
     undecided = set() if has_exact_value(task) else by_its_own_kind(asked, found)
     for name, answer in answers(asked, shares, undecided).items():
@@ -110,6 +113,7 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
         more["simulator"] = found
         if in_simulator.judged is not None:
             more["headroom"] = in_simulator.headroom()
+            more["simulated_k"] = in_simulator.dense("value").shape[1]
     episodes = results / table_name(task, FOLLOWED)
     if episodes.is_file():
         more["in_episodes"] = followed_answers(episodes)
