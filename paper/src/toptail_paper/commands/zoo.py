@@ -251,8 +251,8 @@ class Zoo(TaskJobs):
                 )
             words = ["check", "--task", name, "--judge", "rollouts", "--pools", "nearest"]
             words += ["--env", f"{mazes.__file__}:{SIMULATED[title]}"]
-            queries, size = ("200", "64") if exact else ("100", "16")
-            words += ["--per-group", queries, "--pool-size", size, "--repeats", "2"]
+            queries, size, repeats = ("200", "64", "16") if exact else ("100", "16", "2")
+            words += ["--per-group", queries, "--pool-size", size, "--repeats", repeats]
             lines[SIMULATOR] = [*words, "--starts", "1", "--follow-k", "1,2", *scorers]
         if title in SIMULATED and not exact:
             own = [word for critic in trained for word in self._scorers(name, critic)[:2]]
