@@ -27,7 +27,7 @@ from toptail.lab.check.verdicts import QUESTIONS, failures
 from toptail.lab.environments.gym import unlogged
 from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.queries import load_queries
-from toptail.pools import ScoredPools
+from toptail.pools import JudgedPicks, ScoredPools
 from toptail.results import AuditResult, PicksResult
 
 POINT = "pointmaze-medium-navigate-v0"
@@ -260,7 +260,20 @@ def test_the_command_writes_verdicts_page_and_what_they_were_made_of(
         assert (out / path).is_file()
     audit = AuditResult.read(out / "nearest" / "one_step")
     assert audit.verdicts["inward"].status == "safe"
-    assert PicksResult.read(out / "nearest" / "closed_loop" / "inward").baseline == "K = 1"
+    followed = out / "nearest" / "closed_loop" / "inward"
+    assert PicksResult.read(followed).baseline == "K = 1"
+    episodes = JudgedPicks.read(followed / "picks.parquet")
+    worth: dict[str, list[float]] = {name: [] for name in episodes.selector.to_pylist()}
+    for at, value in zip(episodes.selector_at, episodes.value, strict=True):
+        worth[episodes.selector[int(at)].as_py()].append(float(value))
+    (loop,) = (
+        part["closed_loop"]["worth"]
+        for part in content["scorers"]["inward"]["parts"]
+        if part["pools"] == "nearest"
+    )
+    assert {name: sum(own) / len(own) for name, own in worth.items()} == pytest.approx(
+        {name: loop[name]["mean"] for name in worth}
+    )
     table = ScoredPools.read(out / "nearest" / "table.parquet")
     assert (table.queries, table.rows) == (180, 180 * 8)
 

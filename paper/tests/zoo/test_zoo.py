@@ -63,10 +63,13 @@ def test_a_critic_of_ones_own_is_trained_beside_those_that_it_is_compared_with(
     jobs = Zoo(out=tmp_path, task=("PointMaze",), critics=("clip",)).jobs()
     trained = [job.name.split()[-1] for job in jobs if job.name.startswith("train")]
     assert trained == ["diffusion", "tdq", "raw", "clip"]
-    other = "tdq[reward=0_1]"  # a row of its own, beside TD-Q's
-    zoo = Zoo(out=tmp_path, task=("PointMaze",), critics=(other,), no_studies=True)
-    trained = [job.name.split()[-1] for job in zoo.jobs() if job.name.startswith("train")]
-    assert trained == ["tdq", "raw", other]
+    for typed in ("tdq[reward=0_1]", "tdq[reward=0/1]"):  # a row of its own, beside TD-Q's
+        zoo = Zoo(out=tmp_path, task=("PointMaze",), critics=(typed,), no_studies=True)
+        jobs = zoo.jobs()
+        trained = [job.name.split()[-1] for job in jobs if job.name.startswith("train")]
+        assert trained == ["tdq", "raw", "tdq[reward=0_1]"]
+        (check,) = (job for job in jobs if job.name == "check PointMaze every")
+        assert "tdq[reward=0_1]/seed-4*" in str(check.content["command"])
     with pytest.raises(InputError, match="no critic 'nope'"):
         Zoo(out=tmp_path, task=("PointMaze",), critics=("nope",)).jobs()
     with pytest.raises(InputError, match="mazes alone"):
@@ -99,6 +102,7 @@ def test_without_the_studies_there_are_checks_alone(tmp_path: Path) -> None:
     kinds = ("every", "every-10000", "simulator")
     assert list(checks) == [f"check PointMaze {kind}" for kind in kinds]
     assert "10000" in checks["check PointMaze every-10000"]
+    assert checks["check PointMaze every-10000"].count("--scorer") == 3  # no further readouts
     assert "'--pool-size', '64'" in checks["check PointMaze simulator"]  # those of 'every'
     with pytest.raises(InputError, match="a study has the sizes"):
         Zoo(out=tmp_path, task=("AntMaze",), no_studies=True, set=("gamma=0.5",)).jobs()
@@ -180,7 +184,7 @@ def test_gains_and_headroom_are_those_of_a_loop_over_queries(tmp_path: Path) -> 
     assert set(found) == {"raw", "mine"}
     assert found["raw"]["gain"]["mean"] == pytest.approx(gain)
     assert found["raw"]["gain"]["low"] < gain < found["raw"]["gain"]["high"]
-    assert found["raw"]["more_than_raw"] == {"mean": 0, "low": 0, "high": 0}
+    assert found["raw"]["more_than_raw"] == {"mean": 0, "low": 0, "high": 0, "p": 1}
     assert found["mine"]["gain"]["mean"] == pytest.approx(0, abs=1e-12)  # all scores are equal
     assert found["mine"]["more_than_raw"]["mean"] == pytest.approx(-gain)
     assert table.headroom()["mean"] == pytest.approx(best)
@@ -256,7 +260,11 @@ def test_an_ensemble_of_tdqs_alone_calls_no_critic_with_a_bellman_loss_better() 
         "rank": "returns",
         "straight": None,
     }
-    gains = {"tdq": {"more_than_raw": {"low": 0.001}}, "value_head": {"more_than_raw": {"low": -1}}}
+    gains = {
+        "tdq": {"more_than_raw": {"low": 0.001, "p": 0.01}},
+        "value_head": {"more_than_raw": {"low": -1, "p": 0.01}},
+        "hybrid": {"more_than_raw": {"low": 0.001, "p": 0.06}},  # not after Holm's correction
+    }
     own = {name: {"trained_by": by} for name, by in critics.items()}
     assert by_its_own_kind(own, gains) == {"conservative", "value_head", "hybrid"}
 
@@ -276,6 +284,9 @@ def test_what_a_critic_misses_is_split_at_its_ideal() -> None:
         "raw": "log_ratio",
         "tdq": "q_star",
     }
+    own = Shares(["raw", "tdq[reward=0_1]", "log_ratio"], point, draws)
+    other = split(dict.fromkeys(SOURCES, own))  # a row with settings has its critic's ideal
+    assert other["tdq[reward=0_1]"] == found["tdq"]
     raw, tdq = (found[name]["nearest"] for name in ("raw", "tdq"))
     assert raw["objective"]["mean"] == pytest.approx(0.2)
     assert raw["rest"]["mean"] == pytest.approx(0.1)
@@ -420,15 +431,19 @@ def test_a_run_of_the_zoo_has_a_leaderboard(tmp_path: Path) -> None:
     in_larger.parent.mkdir()
     write_json(in_larger, {"scorers": scorers, "record": {"commit": "abc"}})
     text = write_leaderboard(tmp_path, TASK).read_text("utf-8")
-    rows = [line.split(" | ") for line in text.splitlines()[2:]]
-    assert [row[0].removeprefix("| ") for row in rows[:3]] == [
-        "TD-Q",
-        "Hybrid",
-        "Raw bilinear",
-    ]
-    assert rows[0][5:] == ["safe", "–", "no gain", "75 %", "better", "0.750", "60 |"]
-    assert "best of 10,000" in text.splitlines()[0]
-    assert rows[2][6] == "unsafe, 0.50 [0.25, 0.75]"
+    board, together, further = (
+        [line.strip("| ").split(" | ") for line in part.splitlines()] for part in text.split("\n\n")
+    )
+    rows = {row[0]: row for row in board[2:]}
+    assert list(rows)[:3] == ["TD-Q", "Hybrid", "Raw bilinear"]
+    assert rows["TD-Q"][4:] == ["safe", "75 %", "better", "0.750"]
+    assert rows["Straight line to the goal"][-1] == "–"
+    assert len(together) == 2  # runs of one network each: no ensemble
+    assert further[0] == ["critic", "τ_b", "ascent", "best of 10,000", "seconds"]
+    rows = {row[0]: row for row in further[2:]}
+    assert rows.keys() == {"TD-Q", "Hybrid", "Raw bilinear"}
+    assert rows["TD-Q"][2:] == ["no gain", "–", "60"]
+    assert rows["Raw bilinear"][3] == "unsafe, 0.50 [0.25, 0.75]"
     content = json.loads((tmp_path / "leaderboard" / TASK / "summary.json").read_text("utf-8"))
     assert "/home" not in (tmp_path / "leaderboard" / TASK / "runs.json").read_text("utf-8")
     assert content["cure"] is None
@@ -476,6 +491,14 @@ def test_a_row_is_added_to_a_stored_leaderboard(tmp_path: Path) -> None:
     checked(tmp_path / "again" / "check" / TASK / "raw", "raw", 0.3)
     again = write_leaderboard(tmp_path / "again", TASK, stored=old).parent
     assert pq.read_table(again / "pointmaze_nearest.parquet").equals(stored)  # the stored row stays
+    run = tmp_path / "new" / "runs" / TASK / "raw" / "seed-1"
+    run.mkdir(parents=True)
+    write_json(run / "record.json", {"seconds": 1.0, "config_hash": "width 512"})
+    before = {f"{TASK}/raw/seed-1": {"seconds": 1.0, "config_hash": "width 128"}}
+    write_json(old / "runs.json", before)
+    with pytest.raises(InputError, match="raw/seed-1 with other settings than this run"):
+        write_leaderboard(tmp_path / "new", TASK, stored=old)  # small and full are never mixed
+    shutil.rmtree(tmp_path / "new" / "runs")
     moved = stored.set_column(3, "value", pa.array(1 - stored["value"].to_numpy()))
     pq.write_table(moved, old / "pointmaze_nearest.parquet")
     with pytest.raises(InputError, match=r"pointmaze_nearest.parquet has other"):
@@ -496,7 +519,7 @@ def test_a_stored_simulator_stays_with_its_leaderboard(tmp_path: Path) -> None:
     assert {"tdq", "raw"} <= stored["simulator"].keys()
     assert found["simulator"].keys() - stored["simulator"].keys() == {"hybrid"}
     for name, row in stored["simulator"].items():
-        assert found["simulator"][name] == row
+        assert found["simulator"][name]["gain"] == row["gain"]
     shutil.rmtree(home)
     assert "simulator" not in json.loads(
         (write_leaderboard(tmp_path / "old", TASK).parent / "summary.json").read_text("utf-8")
@@ -551,6 +574,8 @@ def test_a_judge_with_doubts_decides_nothing(tmp_path: Path) -> None:
     statuses = [cell["status"] for cell in content["critics"]["tdq"]["captured"].values()]
     assert statuses == ["safe", "inconclusive"]
     assert not content["critics"]["tdq"]["safe"]
+    assert content["critics"]["tdq"]["than_raw"] == "not decided"
+    assert than_raw(content["critics"]["random"]) == "not decided"
 
 
 def test_checks_of_other_candidates_have_no_common_table(tmp_path: Path) -> None:

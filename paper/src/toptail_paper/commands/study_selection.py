@@ -75,8 +75,8 @@ class StudySelection(JobFlags):
     may put your own in its place. The criteria are declared before anything is scored. Three stages
     are made only where asked for: deployment, which trains actors and follows critics at every
     step; ideals, which scores by PointMaze's ideal critics; and rollouts_expert, rollouts of the
-    same picks in PointMaze, AntMaze and HumanoidMaze that are continued by the policy which
-    collected the data, without noise, in place of the behaviour model. To judge a critic in an
+    same picks that are continued by the policy which collected the data, without noise, in place
+    of the behaviour model. To judge a critic in an
     environment or by a judge of your own, use 'toptail check'.
     """
 

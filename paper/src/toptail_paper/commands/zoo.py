@@ -13,6 +13,7 @@ from toptail.commands.flags import DECIDE, SCALE, Names, names
 from toptail.commands.train import HEAD
 from toptail.errors import InputError, option
 from toptail.jobs.job import Resources
+from toptail.lab.critics.registry import label_of, split_label
 from toptail.lab.critics.registry import names as critics_in
 from toptail.lab.tasks.names import parse_name
 from toptail_paper.commands.all import (
@@ -73,6 +74,8 @@ LARGER_POOLS: Final = (
     *("--starts", "1", "--follow-k", "1,2"),
 )
 """Sizes of a check in larger pools, which hardly follows a critic."""
+IN_LARGER_POOLS: Final = (*HEADED, "cosine", "ordinal", "conservative", "rank")
+"""Critics that are checked in larger pools where all are checked at once."""
 
 IN_EPISODES: Final = (
     *("--judge", "none", "--pools", "uniform", "--starts", "80", "--follow-k", "1,64"),
@@ -101,8 +104,8 @@ class Zoo(TaskJobs):
     no_studies: Annotated[bool, DECIDE] = False
     """Leave both studies out, and with them the behaviour model: the checks alone."""
     starts: Annotated[int | None, SCALE] = None
-    """Episodes of each distance group in which a critic is followed; 80 on PointMaze and 40 on
-    other tasks unless given."""
+    """Episodes of each distance group in which the check of all candidates follows a critic; 80 on
+    PointMaze and 40 on other tasks unless given."""
 
     def jobs(self) -> list[Job]:
         """Collections first, then the rounds, each with what follows from it."""
@@ -147,7 +150,8 @@ class Zoo(TaskJobs):
             if not parse_name(self.settings_of(task).data).is_maze:
                 raise InputError(f"--task {task}: candidates are judged in mazes alone.")
         if critics:
-            own = tuple(dict.fromkeys((*HEADED[:2], *critics)))
+            labels = (label_of(*split_label(critic)) for critic in critics)
+            own = tuple(dict.fromkeys((*HEADED[:2], *labels)))
             yield tuple(tasks or WHOLE), own
             return
         for of_round, trained in ROUNDS:
@@ -242,9 +246,10 @@ class Zoo(TaskJobs):
         lines = {EVERY: [*words, *self._sizes_of_check(name)]}
         exact = parse_name(name).family == "pointmaze"
         if exact:
-            lines[EVERY + LARGER] = [*words, *LARGER_POOLS]
+            own = [w for c in trained if c in IN_LARGER_POOLS for w in self._own(name, c)]
+            lines[EVERY + LARGER] = [*self._check(name), *own, *LARGER_POOLS]
         if title in SIMULATED:
-            if self.walkers is not None:
+            if self.walkers is not None and not exact:
                 raise InputError(
                     f"{option('walkers')}: picks on {title} are rolled out by the walkers of the "
                     f"main settings. Leave it out, or {option('no_studies')}."
@@ -255,7 +260,7 @@ class Zoo(TaskJobs):
             words += ["--per-group", queries, "--pool-size", size, "--repeats", repeats]
             lines[SIMULATOR] = [*words, "--starts", "1", "--follow-k", "1,2", *scorers]
         if title in SIMULATED and not exact:
-            own = [word for critic in trained for word in self._scorers(name, critic)[:2]]
+            own = [word for critic in trained for word in self._own(name, critic)]
             lines[FOLLOWED] = ["check", "--task", name, *IN_EPISODES, *own]
         for kind, line in lines.items():
             out = self.out / "check" / name / kind
@@ -263,11 +268,15 @@ class Zoo(TaskJobs):
             words = [*line, "--out", str(out)]
             yield self._job(f"check {task} {kind}", words, needs, files, CORES)
 
+    def _own(self, name: str, critic: str) -> list[str]:
+        """Flags of a critic's own readout."""
+        return ["--scorer", (self._runs / name / critic / "seed-4*").as_posix()]
+
     def _scorers(self, name: str, critic: str) -> list[str]:
-        """Flags of a critic's own readout, and of the ensemble of its two networks."""
-        home = (self._runs / name / critic / "seed-4*").as_posix()
-        own = [home, *(f"{home}:{each}" for each in ENSEMBLES.get(critic, ()))]
-        return [word for scorer in own for word in ("--scorer", scorer)]
+        """The same, and those of the ensemble of its two networks."""
+        flag, home = self._own(name, critic)
+        both = [word for each in ENSEMBLES.get(critic, ()) for word in (flag, f"{home}:{each}")]
+        return [flag, home, *both]
 
     def _check(self, name: str) -> list[str]:
         """The beginning of a check by the best judge of one step that needs no simulation."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from toptail.io.json_files import read_json
-from toptail.lab.critics.registry import CRITICS
+from toptail.lab.critics.registry import CRITICS, without_settings
 from toptail.stats.resample import bootstrap_p, holm
 from toptail_paper.study.replicates import read_replicates
 from toptail_paper.zoo.shares import Floats, Shares, cell, interval
@@ -81,13 +81,17 @@ def by_its_own_kind(
     """The rows that a reference ensemble of TD-Qs alone may not call better than raw.
 
     Critics with a Bellman loss are fitted to the same targets as the ensemble. Their picks must
-    gain more than raw's in the simulator, too.
+    gain more than raw's in the simulator, too, with Holm's correction.
     """
+
+    def gains_more(name: str) -> bool:
+        more = simulator.get(name, {}).get("more_than_raw")
+        return more is not None and more["low"] > 0 and more["p"] < 0.05
+
     return {
         name
         for name, row in rows.items()
-        if row["trained_by"] in ("bellman", "both")
-        and simulator.get(name, {}).get("more_than_raw", {"low": -np.inf})["low"] <= 0
+        if row["trained_by"] in ("bellman", "both") and not gains_more(name)
     }
 
 
@@ -164,7 +168,9 @@ def split(shares: Mapping[str, Shares]) -> dict[str, Any]:
     by which all are judged, so that it captures everything.
     """
     known = {Q_STAR, *set.intersection(*(set(own.names) for own in shares.values()))}
-    ideals = {name: critic.ideal for name, critic in CRITICS.items() if critic.ideal in known}
+    every = next(iter(shares.values())).names
+    of = {name: CRITICS.get(without_settings(name)) for name in (*CRITICS, *every)}
+    ideals = {name: critic.ideal for name, critic in of.items() if critic and critic.ideal in known}
 
     def captured(own: Shares, name: str) -> tuple[float, Floats]:
         return (1.0, np.ones(len(own.draws))) if name == Q_STAR else own.of(name)

@@ -24,42 +24,75 @@ def ranged(cell: Mapping[str, Any], digits: int = 2) -> str:
     return with_interval(cell["mean"], cell["low"], cell["high"], digits)
 
 
+UNTRAINED: Final = ("straight", "random")
+"""Rows of a leaderboard that nobody trains."""
+
+
 def leaderboard(content: Mapping[str, Any]) -> str:
-    """Every row, the highest captured share first."""
-    rows = []
-    largest = {row["larger"]["k_max"] for row in content["critics"].values() if "larger" in row}
-    for name, row in content["critics"].items():
-        if name in NO_CRITICS:
-            continue
-        near, box = (row["captured"][source] for source in SOURCES)
-        statuses = list(dict.fromkeys(x["status"] for x in (near, box)))
-        rows.append(
-            [
-                row["title"],
-                TARGETS[row["trained_by"]] if row["trained_by"] else "–",
-                ranged(near),
-                ranged(box),
-                number(near["tau_b"]),
-                " / ".join(statuses),
-                *([in_larger_pools(row)] if largest else []),
-                row["ascent"] or "–",
-                followed(row),
-                than_raw(row),
-                "–" if row["auc"] is None else f"{row['auc']:.3f}",
-                "–" if row["train_seconds"] is None else f"{row['train_seconds']:.0f}",
-            ]
-        )
-    head = ["critic", "trained by", "captured, near actions", "captured, whole box", "τ_b"]
-    head += [
-        "best of 64",
-        *(f"best of {k:,}" for k in largest),
-        "ascent",
-        "followed",
-        "than raw",
-        "AUC",
-        "seconds",
+    """Every critic, the highest captured share first."""
+    rows = [
+        [
+            row["title"],
+            TARGETS[row["trained_by"]] if row["trained_by"] else "–",
+            *captured(row),
+            followed(row),
+            than_raw(row),
+            auc(row),
+        ]
+        for name, row in _rows(content)
+        if name in UNTRAINED or not _ensemble(row)
     ]
+    head = ["critic", "trained by", "captured, near actions", "captured, whole box", "best of 64"]
+    return markdown_table([*head, "followed", "than raw", "AUC"], rows)
+
+
+def ensembles(content: Mapping[str, Any]) -> str:
+    """Means, minimums and lower bounds of several networks."""
+    rows = [
+        [row["title"], *captured(row), than_raw(row)]
+        for name, row in _rows(content)
+        if name not in UNTRAINED and _ensemble(row)
+    ]
+    head = ["ensemble", "captured, near actions", "captured, whole box", "best of 64", "than raw"]
     return markdown_table(head, rows)
+
+
+def further(content: Mapping[str, Any]) -> str:
+    """What else was measured of every trained critic."""
+    trained = [row for _, row in _rows(content) if not _ensemble(row)]
+    largest = {row["larger"]["k_max"] for row in trained if "larger" in row}
+    rows = [
+        [
+            row["title"],
+            number(row["captured"][SOURCES[0]]["tau_b"]),
+            row["ascent"] or "–",
+            *([in_larger_pools(row)] if largest else []),
+            "–" if row["train_seconds"] is None else f"{row['train_seconds']:.0f}",
+        ]
+        for row in trained
+    ]
+    pools = [f"best of {k:,}" for k in largest]
+    return markdown_table(["critic", "τ_b", "ascent", *pools, "seconds"], rows)
+
+
+def _rows(content: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(name, row) for name, row in content["critics"].items() if name not in NO_CRITICS]
+
+
+def _ensemble(row: Mapping[str, Any]) -> bool:
+    """Whether nothing was trained for a row, which joins networks of others."""
+    return row["auc"] is None
+
+
+def captured(row: Mapping[str, Any]) -> list[str]:
+    """The captured share of both kinds of candidates, and their verdicts."""
+    near, box = (row["captured"][source] for source in SOURCES)
+    statuses = dict.fromkeys(cell["status"] for cell in (near, box))
+    return [ranged(near), ranged(box), " / ".join(statuses)]
+
+
+def auc(row: Mapping[str, Any]) -> str:
+    return "–" if row["auc"] is None else f"{row['auc']:.3f}"
 
 
 def in_larger_pools(row: Mapping[str, Any]) -> str:

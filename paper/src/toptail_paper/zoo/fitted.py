@@ -55,7 +55,8 @@ def fit(
 ) -> Read:
     """A network of ``inputs`` that is fitted to ``values`` by least squares.
 
-    Transitions and goals are drawn as for TD-Q; every second action is uniform in the box.
+    Transitions and goals are drawn as for TD-Q; half of the actions, at random, are uniform in the
+    box instead of recorded.
     """
     sampler = GoalSampling()
 

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.io.files import entries
+from toptail.io.json_files import read_json
 from toptail.pools import JudgedPicks
-from toptail.pools.columns import group_seeds
+from toptail.pools.columns import group_seeds, split_seed
 from toptail.stats.resample import bootstrap_p, holm
 from toptail_paper.zoo.answers import RAW
 from toptail_paper.zoo.shares import Floats, cell, over_clusters
@@ -31,11 +31,12 @@ EPISODE: Final = ("start", "cluster", "group", "random")
 def followed_table(check: Path, stored: Path | None = None) -> pa.Table:
     """One row per start: its trajectory and group, and the success of every critic and seed.
 
-    ``check`` is the folder of a check among actions of the whole box. Critics that only ``stored``
-    has, an earlier table of the same starts, are kept.
+    ``check`` is the folder of a check among actions of the whole box. The critics of ``stored``, an
+    earlier table of the same starts, stay as they are, and others join them.
     """
     columns: dict[str, Any] = {}
-    for path in entries(check / "uniform" / "closed_loop", "*/picks.parquet"):
+    for scorer in read_json(check / "check.json")["scorers"]:
+        path = check / "uniform" / "closed_loop" / scorer / "picks.parquet"
         picks = JudgedPicks.read(path)
         sizes = [int(name.removeprefix("K = ")) for name in picks.selector.to_pylist()]
         if len(sizes) != 2 or picks.cluster is None or picks.group is None:
@@ -53,7 +54,7 @@ def followed_table(check: Path, stored: Path | None = None) -> pa.Table:
             raise InputError(f"{path} has other starts than the critics before it.")
         columns |= own
         for seed in sorted(set(seeds)):
-            name = path.parent.name if seed == "None" else f"{path.parent.name}@{seed}"
+            name = scorer if seed == "None" else f"{scorer}@{seed}"
             columns[name] = _successes(picks, largest & (seeds == seed))
     if not columns:
         raise InputError(f"{check} has no episodes: follow critics among the candidates uniform.")
@@ -70,17 +71,18 @@ def _successes(picks: JudgedPicks, rows: NDArray[np.bool_]) -> pa.Array:
 
 
 def _joining(table: pa.Table, stored: Path) -> pa.Table:
-    """A table with the critics that only the stored one has."""
+    """The stored table, with the critics that it does not have."""
     earlier = pq.read_table(stored)
     if not earlier.select(EPISODE).equals(table.select(EPISODE)):
         raise InputError(
             f"{stored} has other starts: give the leaderboard of a run on the same data with the "
             "same settings, or leave it out."
         )
-    for name in earlier.column_names:
-        if name not in table.column_names:
-            table = table.append_column(name, earlier[name])
-    return table
+    kept = {split_seed(name)[0] for name in earlier.column_names}
+    for name in table.column_names:
+        if split_seed(name)[0] not in kept:
+            earlier = earlier.append_column(name, table[name])
+    return earlier
 
 
 def followed_answers(path: Path) -> dict[str, Any]:

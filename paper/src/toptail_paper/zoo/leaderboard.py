@@ -10,7 +10,8 @@ are kept, so that a critic is added without training the others again.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from toptail.errors import InputError
 from toptail.io.files import entries, staged_folder, write_texts
 from toptail.io.json_files import read_json, write_json
 from toptail.lab.training.runs import METRICS, read_lines
-from toptail_paper.zoo.cells import leaderboard
+from toptail_paper.zoo.cells import ensembles, further, leaderboard
 from toptail_paper.zoo.followed import FOLLOWED, followed_table
 from toptail_paper.zoo.scores import (
     SOURCES,
@@ -63,9 +64,12 @@ def write_leaderboard(
                 pq.write_table(made(earlier), stage / name, compression="zstd")
             elif earlier is not None:
                 (stage / name).write_bytes(earlier.read_bytes())
+        trained = runs_below(runs or out / "runs", task)
+        if stored is not None:
+            _require_same_settings(trained, _stored(stored / "runs.json"), stored)
         contents = {
             "checks.json": followed_and_climbed(checks),
-            "runs.json": runs_below(runs or out / "runs", task),
+            "runs.json": trained,
             IN_LARGER_POOLS: in_larger_pools(
                 folder for folder in every if folder.name.endswith(LARGER)
             ),
@@ -76,8 +80,22 @@ def write_leaderboard(
                 write_json(stage / name, content | kept)
         found = summary(stage, task)
         write_json(stage / "summary.json", found)
-        write_texts(stage, {"leaderboard.md": leaderboard(found)})
+        parts = leaderboard(found), ensembles(found), further(found)
+        write_texts(stage, {"leaderboard.md": "\n".join(parts)})
     return home / "leaderboard.md"
+
+
+def _require_same_settings(
+    trained: Mapping[str, Any], earlier: Mapping[str, Any], stored: Path
+) -> None:
+    """Refuse to join a leaderboard whose critics have another size or another training."""
+    settings = {key.split(" ")[0]: run.get("config_hash") for key, run in earlier.items()}
+    for key, run in trained.items():
+        if settings.get(key, run.get("config_hash")) != run.get("config_hash"):
+            raise InputError(
+                f"{stored} has {key} with other settings than this run, such as its steps or its "
+                "width: give the leaderboard of a run of the same sizes, or leave it out."
+            )
 
 
 def _stored(path: Path) -> dict[str, Any]:
@@ -106,12 +124,17 @@ def _tables(
     simulated, followed = ((each / "check.json").is_file() for each in (in_simulator, in_episodes))
     if not has_exact_value(task):
         made[SIMULATOR] = of([in_simulator], SOURCES[0]) if simulated else None
-    elif simulated and checks:
-        made[SIMULATOR] = lambda _: judged_again(in_simulator, checks[0], SOURCES[0])
+    elif simulated and not checks:
+        raise InputError(f"{in_simulator} needs a check of the same candidates beside it.")
     else:
-        made[SIMULATOR] = None
+        made[SIMULATOR] = partial(_again, in_simulator, checks[0]) if simulated else None
     made[FOLLOWED] = (lambda earlier: followed_table(in_episodes, earlier)) if followed else None
     return {table_name(task, kind): each for kind, each in made.items()}
+
+
+def _again(check: Path, first: Path, earlier: Path | None) -> pa.Table:
+    """The stored values of the other judge, or those of a check."""
+    return judged_again(check, first, SOURCES[0]) if earlier is None else pq.read_table(earlier)
 
 
 def _if_there(path: Path | None) -> Path | None:

@@ -16,9 +16,9 @@ from typing import Any, Final
 from toptail.io.files import entries, write_texts
 from toptail.io.json_files import read_json, write_json
 from toptail.lab.critics.registry import CRITICS
-from toptail_paper.study.markdown import markdown_table, with_parts
+from toptail_paper.study.markdown import markdown_table, with_parts, wrapped
 from toptail_paper.zoo.answers import HEAD, RAW, REGRET, TDQ, studied_cure, verdict_of
-from toptail_paper.zoo.cells import closed, leaderboard, ranged
+from toptail_paper.zoo.cells import UNTRAINED, closed, ensembles, further, leaderboard, ranged
 from toptail_paper.zoo.figures import figure, small_figure
 from toptail_paper.zoo.scores import SOURCES
 from toptail_paper.zoo.small import SmallZoo
@@ -60,6 +60,30 @@ def studied(_: Mapping[str, Any]) -> str:
     rows.sort(key=lambda row: row[1], reverse=True)
     head = ["critic", "captured, exact value", "pick is a best one", "gain by simulator rollouts"]
     return markdown_table(head, rows)
+
+
+def gone_on(content: Mapping[str, Any]) -> str:
+    """The critics of PointMaze where the policy that collected the data goes on after a pick."""
+    rows = []
+    for name, found in content["simulator"].items():
+        row = content["critics"][name]
+        if row["auc"] is None and name not in UNTRAINED:
+            continue
+        more = "–" if name == RAW else _signed(found["more_than_raw"])
+        near = ranged(row["captured"][SOURCES[0]])
+        cells = [row["title"], near, _signed(found["gain"]), more, found["status"]]
+        rows.append((found["gain"]["mean"], cells))
+    head = ["critic", "captured, exact value", "gain when the collector goes on", "more than raw"]
+    table = markdown_table([*head, "verdict"], [cells for _, cells in sorted(rows, reverse=True)])
+    best, less = content["headroom"], content["head_less_tdq"]
+    return f"{table}\n" + wrapped(
+        f"The best of the {content['simulated_k']} candidates gains at least {ranged(best, 4)}. "
+        f"The value head's pick gains {_signed(less)} more than TD-Q's."
+    )
+
+
+def _signed(cell: Mapping[str, float]) -> str:
+    return ("" if cell["mean"] < 0 else "+") + ranged(cell, 4)
 
 
 def antmaze(_: Mapping[str, Any]) -> str:
@@ -115,7 +139,8 @@ def _title(name: str) -> str:
 
 
 PARTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
-    part.__name__: part for part in (leaderboard, cured, studied, antmaze, cured_antmaze)
+    part.__name__: part
+    for part in (leaderboard, ensembles, further, cured, studied, gone_on, antmaze, cured_antmaze)
 }
 """The parts of the page that are made of stored results."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,8 +13,12 @@ from toptail_paper.study.markdown import markdown_table, wrapped
 from toptail_paper.study.naming import IDEALS, task_title
 from toptail_paper.zoo.answers import HEAD, RAW, TDQ
 from toptail_paper.zoo.cells import (
+    UNTRAINED,
+    auc,
+    captured,
     closed,
-    followed,
+    ensembles,
+    further,
     leaderboard,
     percent,
     points,
@@ -22,7 +26,7 @@ from toptail_paper.zoo.cells import (
     than_raw,
 )
 from toptail_paper.zoo.scores import SOURCES
-from toptail_paper.zoo.summary import TASK
+from toptail_paper.zoo.summary import NO_CRITICS, TASK
 
 SAME_ORDER, OTHER_ORDER = 0.8, 0.5
 """Agreement of the captured shares at both sizes, from which size does not change the order of the
@@ -43,6 +47,8 @@ class SmallZoo:
         """Name of a part -> what makes its Markdown."""
         return {
             "small_leaderboard": lambda: leaderboard(self.tasks[TASK]),
+            "small_ensembles": lambda: ensembles(self.tasks[TASK]),
+            "small_further": lambda: further(self.tasks[TASK]),
             "small_order": self.order,
             "small_cured": self.cured,
             "small_walkers": self.walkers,
@@ -82,35 +88,21 @@ class SmallZoo:
 
     def walkers(self) -> str:
         """The critics of the walkers by the reference ensemble."""
-        head = ["task", "critic", "captured, near actions", "captured, whole box", "τ_b"]
-        return markdown_table([*head, "best of 64", "followed", "than raw", "AUC"], self._walkers())
-
-    def _walkers(self) -> Iterator[list[str]]:
-        for name, zoo in self.tasks.items():
-            if name == TASK:
-                continue
-            for critic, row in zoo["critics"].items():
-                if row["auc"] is None and critic != "random":
-                    continue
-                near, box = (row["captured"][source] for source in SOURCES)
-                statuses = dict.fromkeys(cell["status"] for cell in (near, box))
-                yield [
-                    task_title(name),
-                    row["title"],
-                    ranged(near),
-                    ranged(box),
-                    number(near["tau_b"]),
-                    " / ".join(statuses),
-                    followed(row) if critic != "random" else self._followed_at_random(zoo),
-                    than_raw(row),
-                    "–" if row["auc"] is None else f"{row['auc']:.3f}",
-                ]
-
-    @staticmethod
-    def _followed_at_random(zoo: Mapping[str, Any]) -> str:
-        """Success of a random candidate at every step, which is the same beside every critic."""
-        found = [row["followed"] for row in zoo["critics"].values() if row["followed"]]
-        return f"{100 * found[0]['uniform']['random']:.0f} %" if found else "–"
+        rows = [
+            [
+                task_title(name),
+                row["title"],
+                *captured(row),
+                number(row["captured"][SOURCES[0]]["tau_b"]),
+                than_raw(row),
+                auc(row),
+            ]
+            for name, zoo in self.tasks.items()
+            for critic, row in zoo["critics"].items()
+            if name != TASK and critic not in NO_CRITICS
+        ]
+        head = ["task", "critic", "captured, near actions", "captured, whole box", "best of 64"]
+        return markdown_table([*head, "τ_b", "than raw", "AUC"], rows)
 
     def simulator(self) -> str:
         """The same critics where the policy that collected the data goes on after a pick."""
@@ -118,18 +110,20 @@ class SmallZoo:
         for name, zoo in self.tasks.items():
             for critic, found in zoo.get("simulator", {}).items():
                 row = zoo["critics"].get(critic)
-                if row is None or (row["auc"] is None and critic != "random"):
+                if row is None or (row["auc"] is None and critic not in UNTRAINED):
                     continue
                 more = "–" if critic == RAW else ranged(found["more_than_raw"], 4)
-                cells = [found["status"], ranged(found["gain"], 4), more]
+                verdict = f"{found['status']}, best of {zoo['simulated_k']}"
+                cells = [verdict, ranged(found["gain"], 4), more]
                 rows.append([task_title(name), row["title"], *cells])
             if "headroom" in zoo:
                 sentences.append(
                     wrapped(
                         f"How much is there to gain on {task_title(name)}? Each of the "
-                        f"{zoo['simulated_k']} candidates was rolled out twice: the one that is "
-                        f"best in one rollout gains {ranged(zoo['headroom'], 4)} in the other, "
-                        "and a perfect judge would get more."
+                        f"{zoo['simulated_k']} candidates was rolled out {zoo['repeats']} times: "
+                        "the one that is best in one half of the rollouts gains "
+                        f"{ranged(zoo['headroom'], 4)} in the other half, and a perfect judge "
+                        "would get more."
                     )
                 )
         rows.sort(key=lambda row: (row[0], -float(row[3].split()[0].replace("−", "-"))))
@@ -155,6 +149,7 @@ class SmallZoo:
                 for critic, row in sorted(
                     found["critics"].items(), key=lambda each: -each[1]["success"]["mean"]
                 )
+                if critic in zoo["critics"]
             ]
             rows += [*own, [task_title(name), "Random action", percent(found["random"]), *"–––"]]
         head = ["task", "critic", "success", "more than random", "more than raw", "than raw"]

@@ -11,12 +11,14 @@ import numpy as np
 from toptail.io.json_files import read_json
 from toptail.lab.critics.registry import CRITICS, entry, without_settings
 from toptail.lab.tasks.names import parse_name
+from toptail.stats.resample import bootstrap_p, holm
 from toptail_paper.study.naming import IDEALS, settings_words, split_readout
 from toptail_paper.zoo.answers import (
     FROM_INPUTS,
     FROM_PHI,
     HEAD,
     RAW,
+    TDQ,
     answers,
     by_its_own_kind,
     cure,
@@ -83,6 +85,7 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
             own = cell(*shares[source].of(name))
             captured[source] = {**own, "status": status, "tau_b": tau}
         trained = _runs_of(runs, f"{task}/{name}", list(columns))
+        logged = [run["last_metrics"]["auc"] for run in trained if "last_metrics" in run]
         rows[name] = {
             "title": title(name),
             "trained_by": trained_by(name),
@@ -90,7 +93,7 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
             "captured": captured,
             "ascent": checks.get(name, {}).get("ascent"),
             "followed": checks.get(name, {}).get("followed", {}),
-            "auc": _mean(run["last_metrics"]["auc"] for run in trained),
+            "auc": _mean(logged),
             "train_seconds": _mean(run["seconds"] for run in trained),
         }
         if name in of_larger:
@@ -103,6 +106,9 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
     asked = {name: row for name, row in rows.items() if name not in NO_CRITICS}
     undecided = set() if has_exact_value(task) else by_its_own_kind(asked, found)
     for name, answer in answers(asked, shares, undecided).items():
+        if doubts and "than_raw" in answer:  # the judge decides nothing
+            answer = {**answer, "than_raw": "not decided"}
+            del answer["more_than_raw"]
         rows[name] |= answer
     more: dict[str, Any] = {"doubts": doubts} if doubts else {}
     if IDEAL_ROWS[0] in rows:
@@ -111,9 +117,13 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
         more["gap"] = gap(shares)
     if found:
         more["simulator"] = found
+        if {HEAD, TDQ} <= found.keys():
+            gains = in_simulator.gains()
+            (head, of_head), (tdq, of_tdq) = (gains.of(name) for name in (HEAD, TDQ))
+            more["head_less_tdq"] = cell(head - tdq, of_head - of_tdq)
         if in_simulator.judged is not None:
             more["headroom"] = in_simulator.headroom()
-            more["simulated_k"] = in_simulator.dense("value").shape[1]
+            more["repeats"], _, more["simulated_k"] = in_simulator.judged.shape
     episodes = results / table_name(task, FOLLOWED)
     if episodes.is_file():
         more["in_episodes"] = followed_answers(episodes)
@@ -133,14 +143,20 @@ def summary(results: Path, task: str = TASK) -> dict[str, Any]:
 
 
 def simulated(table: ScoreTable) -> dict[str, Any]:
-    """Verdicts and gains of the picks in the simulator, alone and less raw's, paired by query."""
+    """Verdicts and gains of the picks in the simulator, alone and less raw's, paired by query.
+
+    ``p`` is that of the difference, corrected for all others by Holm's rule.
+    """
     found, verdicts = table.gains(), table.audit().verdicts
     of_raw, raw = found.of(RAW)
+    others = [name for name in found.names if name != RAW]
+    p = holm([bootstrap_p((found.of(name)[1] - raw)[:, None])[0] for name in others])
+    corrected = dict(zip(others, p, strict=True))
     return {
         name: {
             "status": verdicts[name].status,
             "gain": cell(point, draws),
-            "more_than_raw": cell(point - of_raw, draws - raw),
+            "more_than_raw": {**cell(point - of_raw, draws - raw), "p": corrected.get(name, 1.0)},
         }
         for name in found.names
         for point, draws in [found.of(name)]

@@ -112,8 +112,8 @@ class ModelContinuation:
 class ExpertContinuation:
     """The policy that collects a maze's data as continuation, without its action noise.
 
-    It heads for the centre of the next cell of a shortest path to the goal, as in data collection.
-    If that cell is the goal's, it heads for the goal itself, which may be off the centre. The first
+    It heads for the centre of the next cell of a shortest path to the goal, as in data collection,
+    but in the goal's own cell for the goal itself, which may be off the centre. The first
     two numbers of observations are positions, and those of goals at ``goal_at`` are where the agent
     is to go, or the ball in soccer. ``expert`` moves the agent in the direction and must have no
     memory of an episode; without it the direction is the action, as in PointMaze.
