@@ -39,8 +39,7 @@ def leaderboard(content: Mapping[str, Any]) -> str:
             than_raw(row),
             auc(row),
         ]
-        for name, row in _rows(content)
-        if name in UNTRAINED or not _ensemble(row)
+        for _, row in critics_of(content)
     ]
     head = ["critic", "trained by", "captured, near actions", "captured, whole box", "best of 64"]
     return markdown_table([*head, "followed", "than raw", "AUC"], rows)
@@ -48,13 +47,27 @@ def leaderboard(content: Mapping[str, Any]) -> str:
 
 def ensembles(content: Mapping[str, Any]) -> str:
     """Means, minimums and lower bounds of several networks."""
-    rows = [
+    return markdown_table(ENSEMBLE_HEAD, ensemble_rows(content))
+
+
+ENSEMBLE_HEAD: Final = (
+    *("ensemble", "captured, near actions", "captured, whole box"),
+    *("best of 64", "than raw"),
+)
+
+
+def ensemble_rows(content: Mapping[str, Any]) -> list[list[str]]:
+    """The cells of those rows."""
+    return [
         [row["title"], *captured(row), than_raw(row)]
         for name, row in _rows(content)
         if name not in UNTRAINED and _ensemble(row)
     ]
-    head = ["ensemble", "captured, near actions", "captured, whole box", "best of 64", "than raw"]
-    return markdown_table(head, rows)
+
+
+def critics_of(content: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Trained critics, and scores that need no training, without ensembles."""
+    return [each for each in _rows(content) if each[0] in UNTRAINED or not _ensemble(each[1])]
 
 
 def further(content: Mapping[str, Any]) -> str:

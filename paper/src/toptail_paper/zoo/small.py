@@ -13,11 +13,14 @@ from toptail_paper.study.markdown import markdown_table, wrapped
 from toptail_paper.study.naming import IDEALS, task_title
 from toptail_paper.zoo.answers import HEAD, RAW, TDQ
 from toptail_paper.zoo.cells import (
+    ENSEMBLE_HEAD,
     UNTRAINED,
     auc,
     captured,
     closed,
-    ensembles,
+    critics_of,
+    ensemble_rows,
+    followed,
     further,
     leaderboard,
     percent,
@@ -26,7 +29,7 @@ from toptail_paper.zoo.cells import (
     than_raw,
 )
 from toptail_paper.zoo.scores import SOURCES
-from toptail_paper.zoo.summary import NO_CRITICS, TASK
+from toptail_paper.zoo.summary import TASK
 
 SAME_ORDER, OTHER_ORDER = 0.8, 0.5
 """Agreement of the captured shares at both sizes, from which size does not change the order of the
@@ -47,7 +50,7 @@ class SmallZoo:
         """Name of a part -> what makes its Markdown."""
         return {
             "small_leaderboard": lambda: leaderboard(self.tasks[TASK]),
-            "small_ensembles": lambda: ensembles(self.tasks[TASK]),
+            "small_ensembles": self.ensembles,
             "small_further": lambda: further(self.tasks[TASK]),
             "small_order": self.order,
             "small_cured": self.cured,
@@ -94,15 +97,25 @@ class SmallZoo:
                 row["title"],
                 *captured(row),
                 number(row["captured"][SOURCES[0]]["tau_b"]),
+                followed(row) if critic not in UNTRAINED else _followed_at_random(zoo),
                 than_raw(row),
                 auc(row),
             ]
             for name, zoo in self.tasks.items()
-            for critic, row in zoo["critics"].items()
-            if name != TASK and critic not in NO_CRITICS
+            for critic, row in critics_of(zoo)
+            if name != TASK
         ]
         head = ["task", "critic", "captured, near actions", "captured, whole box", "best of 64"]
-        return markdown_table([*head, "τ_b", "than raw", "AUC"], rows)
+        return markdown_table([*head, "τ_b", "followed", "than raw", "AUC"], rows)
+
+    def ensembles(self) -> str:
+        """Means, minimums and lower bounds of several networks, on every task."""
+        rows = [
+            [task_title(name), *cells]
+            for name, zoo in self.tasks.items()
+            for cells in ensemble_rows(zoo)
+        ]
+        return markdown_table(["task", *ENSEMBLE_HEAD], rows)
 
     def simulator(self) -> str:
         """The same critics where the policy that collected the data goes on after a pick."""
@@ -188,3 +201,9 @@ class SmallZoo:
         for words in WORDS.values():
             head += [f"{words}: objective", "rest"]
         return markdown_table(head, rows)
+
+
+def _followed_at_random(zoo: Mapping[str, Any]) -> str:
+    """Success of a random candidate at every step, which is the same beside every critic."""
+    found = [row["followed"] for row in zoo["critics"].values() if row["followed"]]
+    return f"{100 * found[0]['uniform']['random']:.0f} %" if found else "–"
