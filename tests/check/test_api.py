@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from tests.environments.plane import STEP, GoalPlane, records, small
 from toptail.errors import InputError
 from toptail.lab.check.inputs import CheckConfig
-from toptail.lab.check.result import CheckResult, check_html
+from toptail.lab.check.page import check_html
+from toptail.lab.check.result import CheckResult
 from toptail.lab.check.run import check
 from toptail.lab.environments.protocol import Copies
 from toptail.lab.judges.exact import PointSteps

@@ -15,7 +15,7 @@ from tests.environments.plane import small
 from tests.training.toy import toy_config
 from toptail.errors import InputError
 from toptail.lab.check.inputs import CheckConfig
-from toptail.lab.check.result import check_html, check_lines
+from toptail.lab.check.page import check_html, check_lines
 from toptail.lab.check.run import check
 from toptail.lab.check.verdicts import failures
 from toptail.lab.scorers.base import Ascent, climb

@@ -18,8 +18,10 @@ from tests.tasks.conftest import DATA
 from toptail.commands.check import CheckCommand
 from toptail.errors import Exit, InputError
 from toptail.io.json_files import read_json
+from toptail.lab.check.beside import ZOO
 from toptail.lab.check.inputs import CheckConfig
-from toptail.lab.check.result import ZOO, CheckResult, check_html, check_lines
+from toptail.lab.check.page import check_html, check_lines
+from toptail.lab.check.result import CheckResult
 from toptail.lab.check.run import check
 from toptail.report.text import MISSING, with_interval
 from toptail.results import schema

@@ -21,7 +21,7 @@ from toptail.commands.check import CheckCommand
 from toptail.errors import Exit, InputError
 from toptail.io.json_files import read_json
 from toptail.lab.check.inputs import CheckConfig, check_scorers
-from toptail.lab.check.result import check_html, check_lines
+from toptail.lab.check.page import check_html, check_lines
 from toptail.lab.check.run import check
 from toptail.lab.check.verdicts import QUESTIONS, failures
 from toptail.lab.environments.gym import unlogged

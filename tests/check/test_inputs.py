@@ -17,7 +17,7 @@ from tests.tasks.conftest import DATA
 from toptail.errors import InputError
 from toptail.io.json_files import write_json
 from toptail.lab.check.inputs import CheckConfig
-from toptail.lab.check.result import check_html, check_lines
+from toptail.lab.check.page import check_html, check_lines
 from toptail.lab.check.run import check
 from toptail.lab.scorers.user import as_score, foreign_scorers
 from toptail.lab.tasks.files import TaskDataset, load_file, record_path, save_file

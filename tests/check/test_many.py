@@ -13,7 +13,8 @@ from tests.tasks.conftest import DATA
 from toptail.errors import InputError
 from toptail.lab.check import inputs as sizes_of
 from toptail.lab.check.inputs import CheckConfig
-from toptail.lab.check.result import CheckResult, check_html, check_lines
+from toptail.lab.check.page import check_html, check_lines
+from toptail.lab.check.result import CheckResult
 from toptail.lab.check.run import check
 from toptail.lab.check.verdicts import failures
 from toptail.lab.judges import rollouts

@@ -13,7 +13,7 @@ from tests.environments.plane import NEAR, GoalPlane, Plane, records, small, wri
 from toptail.lab.check.candidates import check_queries
 from toptail.lab.check.closed_loop import Episodes, TaskEnvironment, recorded, recorded_returns
 from toptail.lab.check.inputs import CheckConfig
-from toptail.lab.check.result import check_html, check_lines
+from toptail.lab.check.page import check_html, check_lines
 from toptail.lab.check.run import check
 from toptail.lab.environments.protocol import Copies, stored_rows
 from toptail.lab.environments.rollout import RolloutRules

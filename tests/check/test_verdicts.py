@@ -9,8 +9,9 @@ import pytest
 
 from toptail.errors import InputError
 from toptail.lab.check import verdicts
+from toptail.lab.check.beside import cure_lines
 from toptail.lab.check.closed_loop import Recorded
-from toptail.lab.check.result import CheckResult, _cure_lines
+from toptail.lab.check.result import CheckResult
 from toptail.lab.check.verdicts import failures, headline, overall, warnings
 
 DATA = Recorded(93.1, 90.0, 95.2, 60, "Recorded.")
@@ -242,7 +243,7 @@ def test_the_terminal_says_what_a_cure_closed() -> None:
             name: {"parts": [{"pools": "nearest", "one_step": {"captured": share}}]}
             for name, share in shares.items()
         }
-        return _cure_lines({"scorers": scorers})
+        return cure_lines({"scorers": scorers})
 
     words = "of the gap from 'before' to 'tdq' in captured share."
     assert said(0.7, 0.9, 0.95) == ["", f"'after' closes 80 % (nearest candidates) {words}"]
@@ -250,4 +251,4 @@ def test_the_terminal_says_what_a_cure_closed() -> None:
         "",
         "'tdq' captures no more than 'before': there is no gap to close.",
     ]
-    assert _cure_lines({"scorers": {"before": {}, "tdq": {}}}) == []
+    assert cure_lines({"scorers": {"before": {}, "tdq": {}}}) == []

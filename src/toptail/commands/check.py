@@ -82,7 +82,8 @@ class CheckCommand(RayFlag):
     def run(self) -> int:
         fail_on, config = statuses(self.fail_on, STATUSES), CheckConfig(**vars(self.sizes))
         check_folder(self.out)
-        from toptail.lab.check.result import check_lines, comparable_zoo
+        from toptail.lab.check.beside import comparable_zoo
+        from toptail.lab.check.page import check_lines
         from toptail.lab.check.run import check
         from toptail.lab.check.verdicts import failures
 

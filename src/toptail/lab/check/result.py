@@ -1,9 +1,9 @@
-"""The result of a check: verdicts, words for the terminal, a page, a figure, and a folder."""
+"""The result of a check: verdicts, tables, figures, and a folder."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from os import PathLike
@@ -14,52 +14,41 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from toptail.errors import InputError, option
+from toptail.errors import InputError
 from toptail.io.arrays import write_arrays
 from toptail.io.files import entries, staged_folder
-from toptail.io.json_files import read_object, write_json
-from toptail.lab.check.candidates import GROUPS, Source
+from toptail.io.json_files import write_json
+from toptail.lab.check.beside import COMPARED, captured_shares, closed_gap, comparable_zoo, own_row
+from toptail.lab.check.candidates import Source
 from toptail.lab.check.closed_loop import BASELINE
-from toptail.lab.check.inputs import ASCENT, NEAREST, UNIFORM, CheckConfig
-from toptail.lab.check.verdicts import QUESTIONS, question, questions
+from toptail.lab.check.inputs import ASCENT
+from toptail.lab.check.page import check_html, check_lines
+from toptail.lab.check.verdicts import (
+    ONE_STEP,
+    QUESTIONS,
+    Part,
+    group_ends,
+    parts_of,
+    question,
+    questions,
+)
 from toptail.lab.tasks.maze import UNIT, Maze
 from toptail.lab.tasks.names import is_ogbench, parse_name
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.pools import ScoredPools
-from toptail.pools.columns import group_seeds
 from toptail.pools.picks import JudgedPicks
 from toptail.report.page import (
-    Links,
-    Page,
     Picture,
-    Section,
-    Sheet,
     data_address,
     line_style,
     notebook_table,
     pill,
-    render_page,
     small_curve,
 )
-from toptail.report.table import (
-    Cell,
-    Column,
-    Table,
-    interval_cell,
-    number_cell,
-    numbers,
-    status_cell,
-    words,
-)
 from toptail.report.text import (
-    MISSING_SHORT,
     NOT_MEANT,
     Ends,
-    join,
     one_line,
-    plural,
-    short,
-    with_interval,
 )
 from toptail.results import AnyResult, AuditResult, PicksResult
 from toptail.stats.best_of_k import Floats
@@ -156,7 +145,7 @@ class CheckResult(AnyResult):
         size, gamma = settings["pool_size"], settings["gamma"]
         zoo = comparable_zoo(content["task"], judge, sources, size, gamma)
         rows = [{"name": n, "yours": False, **entry} for n, entry in zoo["critics"].items()]
-        rows += [_own_row(content, name, zoo["k"]) for name in content["scorers"]]
+        rows += [own_row(content, name, zoo["k"]) for name in content["scorers"]]
         first = next(source for source in sources if source in COMPARED)
 
         def captured(row: Mapping[str, Any]) -> float:
@@ -189,7 +178,7 @@ class CheckResult(AnyResult):
         sources = {each.source.name: each for each in self.sources}
         return [
             (name, sources[part["pools"]], part, kind)
-            for name, part in _parts(self.content)
+            for name, part in parts_of(self.content)
             for kind in questions(part)
         ]
 
@@ -227,7 +216,7 @@ class CheckResult(AnyResult):
                 numbers = dict(zip(("value", "low", "high"), ends, strict=True))
                 rows["curves"].append(where | measure | {"selector": selector} | numbers)
             for group, found in entry.get("groups", {}).items():
-                numbers = dict(zip(("value", "low", "high"), _group_ends(found), strict=True))
+                numbers = dict(zip(("value", "low", "high"), group_ends(found), strict=True))
                 rows["groups"].append(where | {"group": group, "status": found["status"]} | numbers)
         return rows
 
@@ -463,72 +452,6 @@ def _walls(task: str) -> NDArray[np.bool_] | None:
 
 _MAP: Final = "Where the critic helps, and where it ruins"
 _CURVES: Final = "Value by K"
-QUESTION: Final = "Is the best of K candidates by this critic safe to take?"
-ONE_STEP, CLOSED_LOOP = QUESTIONS
-_CRITIC: Final = Column("Critic", "name")
-
-ZOO: Final = Path(__file__).with_name("zoo.json")
-"""Critics that this project measured on one task, with which others may be compared."""
-CURE: Final = ("before", "after", "tdq")
-"""Names of scorers of which the terminal also says how much of the gap was closed."""
-COMPARED: Final = (NEAREST, UNIFORM)
-"""The sources of candidates among which they were measured."""
-
-Check = Mapping[str, Any]
-Part = Mapping[str, Any]
-"""One source of candidates of one critic, with an entry for each question."""
-
-
-def check_lines(content: Check) -> list[str]:
-    """The check for the terminal: verdicts first, then what could not be done."""
-    lines = []
-    for entry in content["scorers"].values():
-        lines += [f"{entry['status']:<12}  {one_line(entry['headline'])}", *entry["warnings"]]
-    lines.append("")
-    for name, about, status, reason in _verdict_rows(content):
-        lines.append(f"{status.text:<12}  {name.text}, {about.text}: {reason.text}")
-    lines += [*_cure_lines(content), *_beside_lines(content), ""]
-    return [*lines, *_measured(content), *_not_done(content)]
-
-
-def captured_shares(content: Check) -> dict[str, dict[str, float]]:
-    """`CheckResult.captured` of a check's content."""
-    return {
-        name: {
-            part["pools"]: part[ONE_STEP]["captured"]
-            for part in entry["parts"]
-            if "captured" in (part[ONE_STEP] or ())
-        }
-        for name, entry in content["scorers"].items()
-    }
-
-
-def closed_gap(
-    shares: Mapping[str, Mapping[str, float]], before: str, after: str, reference: str
-) -> dict[str, float]:
-    """`CheckResult.gap_closed` of captured shares by scorer and source."""
-    closed = {}
-    for source, first in shares[before].items():
-        gap = shares[reference][source] - first
-        closed[source] = (shares[after][source] - first) / gap if gap > 0 else math.nan
-    return closed
-
-
-def _cure_lines(content: Check) -> list[str]:
-    """Where scorers are called as a cure's are, the share of the gap that it closed."""
-    if not content["scorers"].keys() >= set(CURE):
-        return []
-    before, after, reference = CURE
-    shares = closed_gap(captured_shares(content), *CURE)
-    parts = [
-        f"{100 * share:.0f} % ({source} candidates)"
-        for source, share in shares.items()
-        if not math.isnan(share)
-    ]
-    if not parts:
-        return ["", f"'{reference}' captures no more than '{before}': there is no gap to close."]
-    gap = f"of the gap from '{before}' to '{reference}'"
-    return ["", f"'{after}' closes {' and '.join(parts)} {gap} in captured share."]
 
 
 def top_gain(table: ScoredPools, columns: Mapping[int | None, str]) -> Floats:
@@ -559,295 +482,3 @@ def picked_gain(picks: JudgedPicks, choice: str) -> Floats:
         total = np.bincount(at.astype(np.int64), picks.value[rows], len(picks.query))
         means[name] = total / np.bincount(at.astype(np.int64), minlength=len(picks.query))
     return np.asarray(means[choice] - means[BASELINE])
-
-
-def check_html(content: Check, pictures: Sequence[Picture] = ()) -> str:
-    entries = content["scorers"].values()
-    tables = [_verdicts_table(content), *_groups_table(content), *_episodes_table(content)]
-    tables += _beside_table(content)
-    links = _links(content)
-    behind = [Section("behind", [Links(links)], "Behind it")] if links else []
-    return render_page(
-        Page(
-            brand="toptail check",
-            heading=QUESTION,
-            answers=[(entry["status"], one_line(entry["headline"])) for entry in entries],
-            measured=_measured(content),
-            warnings=[text for entry in entries for text in entry["warnings"]],
-            notes=_not_done(content),
-            opening=[Section(picture.name, [picture]) for picture in pictures[:1]],
-            says_safe=True,
-            sections=[
-                *(Section(table.name, [Sheet(table)]) for table in tables),
-                *(Section(each.name, [each]) for each in pictures[1:]),
-                *behind,
-            ],
-            method=_method(content),
-        )
-    )
-
-
-def _not_done(content: Check) -> list[str]:
-    return [
-        f"Not done: {each['what']}, because {each['why']}. Needed: {each['needed']}."
-        for each in content["not_done"]
-    ]
-
-
-def _measured(content: Check) -> list[str]:
-    """Queries, candidates, judge, and how the critic was followed, in sentences."""
-    sizes, judge = content["settings"], content["judge"]
-    queries = f"{sizes['per_group']} queries of each distance group"
-    if not content["goals"]:
-        queries = f"{GROUPS * sizes['per_group']} queries"
-    sources = "; ".join(f"{name}: {says}" for name, says in content["candidates"].items())
-    sentences = [
-        f"{content['task']}: {queries}, {sizes['pool_size']} candidates each ({sources}).",
-        f"A value is {judge['says']} (judge: {judge['name']}).",
-    ]
-    if content["environment"] is not None:
-        worth = "success" if content["goals"] else "the sum of rewards"
-        ks = ", ".join(map(str, sizes["follow_k"]))
-        sentences.append(
-            f"Followed in {content['environment']} for up to {sizes['horizon']} steps, best of K = "
-            f"{ks} at each; an episode is worth {worth}."
-        )
-    followed = [part[CLOSED_LOOP] for _, part in _followed(content)]
-    sentences += dict.fromkeys(entry["data"]["says"] for entry in followed if entry["data"])
-    sentences += [f"{content['goal_free']}."] if content["goal_free"] else []
-    statuses = [part[kind]["status"] for _, part in _parts(content) for kind in _answered(part)]
-    if "safe" in statuses:
-        sentences.append(
-            "“Safe” is about these candidates, up to the K that is named: a larger search, or an "
-            "actor that is trained on the critic, was not looked at (for more: --pool-size, "
-            "--follow-k, --pools ascent)."
-        )
-    return sentences
-
-
-def _parts(content: Check) -> list[tuple[str, Part]]:
-    scorers = content["scorers"].items()
-    return [(name, part) for name, entry in scorers for part in entry["parts"]]
-
-
-def _followed(content: Check) -> list[tuple[str, Part]]:
-    return [(name, part) for name, part in _parts(content) if part.get(CLOSED_LOOP)]
-
-
-def _answered(part: Part) -> list[str]:
-    return [kind for kind in questions(part) if part[kind] is not None]
-
-
-def _verdict_rows(content: Check) -> list[tuple[Cell, ...]]:
-    """One row for each critic, source of candidates and question."""
-    not_done = {"status": "inconclusive", "reason": "not done"}
-    rows: list[tuple[Cell, ...]] = []
-    for name, part in _parts(content):
-        for kind in questions(part):
-            entry = part[kind] or not_done
-            cells = (Cell(one_line(name)), Cell(question(part, kind)))
-            rows.append((*cells, status_cell(entry["status"]), Cell(one_line(entry["reason"]))))
-    return rows
-
-
-def _verdicts_table(content: Check) -> Table:
-    caption = "“Safe” for one step says nothing about following the critic: the row below it does."
-    columns = (_CRITIC, Column("Question", "prose"), *words("Verdict"), Column("Why", "prose"))
-    return Table("verdicts", "Verdicts", caption, columns, tuple(_verdict_rows(content)))
-
-
-def _groups_table(content: Check) -> Iterable[Table]:
-    """The verdicts of the distance groups, if there are any."""
-    answers = [(name, part, kind) for name, part in _parts(content) for kind in _answered(part)]
-    groups = list(dict.fromkeys(g for _, part, kind in answers for g in part[kind]["groups"]))
-    rows = tuple(
-        (
-            Cell(one_line(name)),
-            Cell(question(part, kind)),
-            *(_group_cell(part[kind]["groups"][g]) for g in groups),
-        )
-        for name, part, kind in answers
-    )
-    columns = (_CRITIC, Column("Question", "prose"), *words(*groups))
-    caption = "By distance of the goal; the number is the captured share, or the change of worth."
-    if groups:
-        yield Table("groups", "By distance group", caption, columns, rows, stacked=True)
-
-
-def _group_cell(entry: Mapping[str, Any]) -> Cell:
-    return status_cell(entry["status"], with_interval(*_group_ends(entry)))
-
-
-def _group_ends(entry: Mapping[str, Any]) -> Ends:
-    """The captured share of a group, or the change of value to the largest K."""
-    if "captured" in entry:
-        return entry["captured"], entry["captured_low"], entry["captured_high"]
-    last = entry["comparisons"][-1]
-    return last["difference"], last["low"], last["high"]
-
-
-def _episodes_table(content: Check) -> Iterable[Table]:
-    """What an episode is worth with every K, if the critic was followed."""
-    followed = _followed(content)
-    names = [BASELINE, *(f"K = {k}" for k in content["settings"]["follow_k"][1:])]
-    names += [ASCENT] if any(ASCENT in part[CLOSED_LOOP]["worth"] for _, part in followed) else []
-    rows = []
-    for name, part in followed:
-        loop = part[CLOSED_LOOP]
-        cells = (Cell(one_line(name)), Cell(part["pools"]), Cell(str(loop["episodes"])))
-        rows.append(
-            (*cells, *map(interval_cell, [*(loop["worth"].get(k) for k in names), loop["data"]]))
-        )
-    columns = (_CRITIC, *words("Candidates"), *numbers("Episodes", *names, "data"))
-    what = "Share of episodes that succeed" if content["goals"] else "Mean sum of rewards"
-    firsts = dict.fromkeys(f"{part['pools']}: {part[CLOSED_LOOP]['first']}" for _, part in followed)
-    caption = (
-        f"{what}, with 95 % intervals over trajectories. K = 1 chooses nothing "
-        f"({'; '.join(firsts)}); the last column has the data's own episodes."
-    )
-    if followed:
-        yield Table("episodes", "The critic followed", caption, columns, tuple(rows), stacked=True)
-
-
-def comparable_zoo(
-    task: str, judge: str, sources: Collection[str], size: int, gamma: float
-) -> dict[str, Any]:
-    """The content of `ZOO`; an :class:`InputError` unless such a check can be compared with it."""
-    zoo = read_object(ZOO, "install toptail again")
-    start = "The critics to compare with were"
-    if task != zoo["task"]:
-        raise InputError(
-            f"{start} measured on {zoo['task']}, and this check is of {task}: compare a critic of "
-            "that task, or leave the comparison out."
-        )
-    if (judge, gamma) != (zoo["judge"], CheckConfig.gamma):
-        needed = f"{option('judge', zoo['judge'])} and {option('gamma', CheckConfig.gamma)}"
-        raise InputError(
-            f"{start} judged by the judge '{zoo['judge']}' with a discount of "
-            f"{CheckConfig.gamma:g}, and this check is by '{judge}' with {gamma:g}: give {needed}, "
-            "or leave the comparison out."
-        )
-    if size != zoo["k"] or not set(sources) & set(COMPARED):
-        needed = f"{option('pools', COMPARED)} and {option('pool_size', zoo['k'])}"
-        raise InputError(
-            f"{start} asked to choose among {zoo['k']} candidates, {join(COMPARED, 'or')}, and "
-            f"this check has {size} ({join(sources)}): give {needed}, or leave the comparison out."
-        )
-    return zoo
-
-
-def _own_row(content: Check, name: str, k: int) -> dict[str, Any]:
-    """A critic of the check, as `ZOO` has the others.
-
-    Episodes count only in the task's own environment and with the usual horizon, as theirs do.
-    """
-    parts = {part["pools"]: part for part in content["scorers"][name]["parts"]}
-    steps = {source: part[ONE_STEP] for source, part in parts.items() if source in COMPARED}
-    ends = {"mean": "captured", "low": "captured_low", "high": "captured_high", "status": "status"}
-    usual = content["settings"]["horizon"] == CheckConfig.horizon
-    usual &= content["environment"] == parse_name(content["task"]).environment
-    loops = {s: parts[s][CLOSED_LOOP]["worth"] for s in steps if usual and parts[s][CLOSED_LOOP]}
-    return {
-        "name": name,
-        "yours": True,
-        "title": name,
-        "trained_by": None,
-        "seeds": len(group_seeds(content["record"]["scorers"])[name]),
-        "captured": {
-            source: {end: step[key] for end, key in ends.items()} for source, step in steps.items()
-        },
-        "ascent": parts[ASCENT][ONE_STEP]["status"] if ASCENT in parts else None,
-        "followed": {s: worth[f"K = {k}"] for s, worth in loops.items() if f"K = {k}" in worth},
-        "auc": None,
-        "train_seconds": None,
-    }
-
-
-def _compared(content: Check) -> list[str]:
-    return [source for source in content["candidates"] if source in COMPARED]
-
-
-def _beside_lines(content: Check) -> list[str]:
-    """The critics of the check, marked, among the others; nothing unless that was asked for."""
-    if "beside" not in content:
-        return []
-    size, lines = content["settings"]["pool_size"], []
-    width = max(len(short(row["title"], 40)) for row in content["beside"])
-    for row in content["beside"]:
-        line = f"{'>' if row['yours'] else ' '} {short(row['title'], 40):<{width}}"
-        for source in _compared(content):
-            cell = _captured_cell(row["captured"].get(source))
-            line += f"  {source} {cell.detail:<20} {cell.text:<12}"
-        lines.append(line.rstrip())
-    return ["", f"Beside other critics, share of the headroom that best of {size} gets:", *lines]
-
-
-def _captured_cell(entry: Mapping[str, Any] | None) -> Cell:
-    """The status with the captured share, by which the page sorts."""
-    if entry is None:
-        return Cell(MISSING_SHORT)
-    share = with_interval(entry["mean"], entry["low"], entry["high"])
-    return Cell(entry["status"], share, key=entry["mean"], status=entry["status"])
-
-
-def _about_critic(row: Mapping[str, Any]) -> str:
-    """Whose critic it is, how it was trained, and how often."""
-    known = "yours" if row["yours"] else row["trained_by"]
-    return f"{known + ', ' if known else ''}{plural(row['seeds'], 'seed')}"
-
-
-def _beside_table(content: Check) -> Iterable[Table]:
-    if "beside" not in content:
-        return
-    sources, zoo = _compared(content), read_object(ZOO)
-    rows = tuple(
-        (
-            Cell(one_line(row["title"]), _about_critic(row)),
-            *(_captured_cell(row["captured"].get(source)) for source in sources),
-            status_cell(row["ascent"]) if row["ascent"] else Cell(MISSING_SHORT),
-            *(interval_cell(row["followed"].get(source)) for source in sources),
-            number_cell(row["auc"]),
-            number_cell(row["train_seconds"], decimals=0),
-        )
-        for row in content["beside"]
-    )
-    columns = (
-        _CRITIC,
-        *words(*(f"{source}, one step" for source in sources), "Ascent"),
-        *numbers(*(f"{source}, followed" for source in sources)),
-        *numbers("Retrieval AUC", "Training seconds"),
-    )
-    caption = (
-        f"Share of the headroom that best of {zoo['k']} gets in one step, and share of episodes "
-        f"that succeed with best of {zoo['k']} at every step. The critics without “yours” were "
-        f"trained and checked by this project: {zoo['task']}, {zoo['queries']} queries, judge: "
-        f"{zoo['judge']}, code: {zoo['commit']}. Where intervals overlap, the order means little."
-    )
-    yield Table("beside", "Beside other critics", caption, columns, rows, stacked=True)
-
-
-def _links(content: Check) -> list[tuple[str, str]]:
-    """Pages with everything behind the verdicts, relative to the check's folder."""
-    links = []
-    for source in content["candidates"]:
-        parts = [(name, part) for name, part in _parts(content) if part["pools"] == source]
-        if any("captured" in (part[ONE_STEP] or ()) for _, part in parts):
-            links.append((f"{source}/one_step/report.html", f"{source} candidates, one step"))
-        for name, part in parts:
-            for kind, text in QUESTIONS.items():
-                if "worth" in (part.get(kind) or ()):
-                    path = f"{source}/{kind}/{name}/report.html"
-                    links.append((path, f"{source} candidates, {name}, {text}"))
-    return links
-
-
-def _method(content: Check) -> list[tuple[str, str]]:
-    record, settings = content["record"], content["settings"]
-    return [
-        ("Closed loop", content["closed_loop_rule"]),
-        ("Settings", ", ".join(f"{n} {x}" for n, x in settings.items() if x is not None)),
-        ("Data", record["train"]),
-        ("Command", one_line(record["command"])),
-        ("Code", record["commit"] or "unknown"),
-        ("Versions", ", ".join(f"{name} {text}" for name, text in record["versions"].items())),
-    ]

@@ -11,7 +11,7 @@ from toptail.audit.settings import Rule
 from toptail.audit.verdict import LEAST_CLUSTERS
 from toptail.lab.check.closed_loop import BASELINE, Recorded
 from toptail.lab.check.inputs import ASCENT
-from toptail.report.text import join, number, with_interval
+from toptail.report.text import Ends, join, number, with_interval
 
 CLOSED_LOOP_RULE: Final = (
     "Followed at every step: unsafe if an episode is established to be worth less with some K than "
@@ -27,12 +27,39 @@ _WORST: Final = ("unsafe", "inconclusive", "no gain", "safe")
 QUESTIONS: Final = {"one_step": "one step", "closed_loop": "followed at every step"}
 """The questions about a critic, by their names in ``check.json``, in words."""
 
+ONE_STEP, CLOSED_LOOP = QUESTIONS
+
 Entry = dict[str, Any]
+Check = Mapping[str, Any]
+"""The content of ``check.json``."""
+Part = Mapping[str, Any]
+"""One source of candidates of one critic, with an entry for each question."""
 
 
-def questions(part: Mapping[str, Any]) -> list[str]:
+def questions(part: Part) -> list[str]:
     """The questions that a part of ``check.json`` has an answer to, or should have."""
     return [kind for kind in QUESTIONS if kind in part]
+
+
+def parts_of(content: Check) -> list[tuple[str, Part]]:
+    scorers = content["scorers"].items()
+    return [(name, part) for name, entry in scorers for part in entry["parts"]]
+
+
+def followed_parts(content: Check) -> list[tuple[str, Part]]:
+    return [(name, part) for name, part in parts_of(content) if part.get(CLOSED_LOOP)]
+
+
+def answered(part: Part) -> list[str]:
+    return [kind for kind in questions(part) if part[kind] is not None]
+
+
+def group_ends(entry: Mapping[str, Any]) -> Ends:
+    """The captured share of a group, or the change of value to the largest K."""
+    if "captured" in entry:
+        return entry["captured"], entry["captured_low"], entry["captured_high"]
+    last = entry["comparisons"][-1]
+    return last["difference"], last["low"], last["high"]
 
 
 def one_step(audit: Mapping[str, Any], scorer: str, doubts: Sequence[str] = ()) -> Entry:
