@@ -13,7 +13,6 @@ from toptail_paper.study.markdown import markdown_table, wrapped
 from toptail_paper.study.naming import IDEALS, task_title
 from toptail_paper.zoo.answers import HEAD, RAW, TDQ
 from toptail_paper.zoo.cells import (
-    ENSEMBLE_HEAD,
     UNTRAINED,
     auc,
     captured,
@@ -90,32 +89,37 @@ class SmallZoo:
         return markdown_table([*head, "answer"], rows)
 
     def walkers(self) -> str:
-        """The critics of the walkers by the reference ensemble."""
-        rows = [
-            [
-                task_title(name),
-                row["title"],
-                *captured(row),
-                number(row["captured"][SOURCES[0]]["tau_b"]),
-                followed(row) if critic not in UNTRAINED else _followed_at_random(zoo),
-                than_raw(row),
-                auc(row),
+        """The critics of each walker by the reference ensemble, a table a task."""
+        head = ["captured, near actions", "captured, whole box", "best of 64", "τ_b", "followed"]
+        tables = []
+        for name, zoo in self.tasks.items():
+            if name == TASK:
+                continue
+            rows = [
+                [
+                    row["title"],
+                    *captured(row),
+                    number(row["captured"][SOURCES[0]]["tau_b"]),
+                    followed(row) if critic not in UNTRAINED else _followed_at_random(zoo),
+                    than_raw(row),
+                    auc(row),
+                ]
+                for critic, row in critics_of(zoo)
             ]
-            for name, zoo in self.tasks.items()
-            for critic, row in critics_of(zoo)
-            if name != TASK
-        ]
-        head = ["task", "critic", "captured, near actions", "captured, whole box", "best of 64"]
-        return markdown_table([*head, "τ_b", "followed", "than raw", "AUC"], rows)
+            tables.append(markdown_table([task_title(name), *head, "than raw", "AUC"], rows))
+        return "\n".join(tables)
 
     def ensembles(self) -> str:
-        """Means, minimums and lower bounds of several networks, on every task."""
+        """What best of 64 near actions captures by several networks at once, a column a task."""
+        by_title: dict[str, dict[str, str]] = {}
+        for name, zoo in self.tasks.items():
+            for title, near, *_ in ensemble_rows(zoo):
+                by_title.setdefault(title, {})[name] = near
         rows = [
-            [task_title(name), *cells]
-            for name, zoo in self.tasks.items()
-            for cells in ensemble_rows(zoo)
+            [title, *(found.get(name, "–") for name in self.tasks)]
+            for title, found in sorted(by_title.items(), reverse=True)
         ]
-        return markdown_table(["task", *ENSEMBLE_HEAD], rows)
+        return markdown_table(["ensemble", *map(task_title, self.tasks)], rows)
 
     def simulator(self) -> str:
         """The same critics where the policy that collected the data goes on after a pick."""
