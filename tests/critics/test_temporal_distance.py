@@ -8,12 +8,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from tests.critics import slow_full as slow
 from tests.critics.facts import EMBEDDED, ENCODERS, Facts, embedded, network_size
 from tests.critics.full_cases import BATCH, DIMS, SLOW, Case, gradient_gap, make, random_batch
 from toptail.lab.critics.base import Batch, Info, Params
-from toptail.lab.critics.temporal_distance import TemporalDistance, mrn_distance
+from toptail.lab.critics.temporal_distance import TemporalDistance, mrn_distance, pair_distances
 
 
 def slow_distance(x: Any, y: Any) -> float:
@@ -64,6 +65,25 @@ def test_the_distance_is_a_quasimetric() -> None:
     assert (np.asarray(there) >= 0).all()
     assert np.abs(np.asarray(there - back)).max() > 0.1
     assert (np.asarray(through + mrn_distance(z, y) - there) >= -1e-5).all()
+
+
+@pytest.mark.parametrize("size", [2, 7, 8])
+def test_distances_of_all_pairs_and_their_gradient_are_those_of_each_pair(size: int) -> None:
+    """Values of few digits: several coordinates have the largest gap, and some pairs have none."""
+    rng = np.random.default_rng(size)
+    x = jnp.asarray(rng.integers(-2, 2, (2, 5, size)), jnp.float32)
+    y, weight = jnp.asarray(rng.integers(-2, 2, (2, 4, size)), jnp.float32), rng.random((2, 5, 4))
+
+    def each(x: jax.Array, y: jax.Array) -> jax.Array:
+        return mrn_distance(x[:, :, None], y[:, None])
+
+    np.testing.assert_allclose(pair_distances(x, y), each(x, y), rtol=1e-6)
+    own, slowly = (
+        jax.grad(lambda x, y, of=of: jnp.sum(weight * of(x, y)), argnums=(0, 1))(x, y)
+        for of in (pair_distances, each)
+    )
+    for one, other in zip(own, slowly, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
 @dataclass(frozen=True)
