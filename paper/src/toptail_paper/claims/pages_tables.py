@@ -106,6 +106,14 @@ def on(*tasks: str) -> dict[str, str]:
 THREE: Final = {"raw bilinear": "raw", "cosine": "cosine", "hybrid": "hybrid"}
 FOUR: Final = {"TD-Q": "tdq"} | THREE
 JUDGED: Final = {"TD-Q (judged by its own kind)": "tdq"} | THREE
+REWARDS: Final = {
+    "TD-Q, −1/0": "tdq",
+    "TD-Q, 0/1": "tdq[reward=0_1]",
+    "hybrid, −1/0": "hybrid",
+    "hybrid, 0/1": "hybrid[reward=0_1]",
+    "raw bilinear": "raw",
+    "cosine": "cosine",
+}
 NETWORKS: Final = {"TD, bilinear network": "td_bilinear", "contrastive, MLP network": "nce_mlp"}
 HEADS: Final = {
     f"two heads, {kind}: {head}": f"two_head_{kind}{readout}"
@@ -214,6 +222,19 @@ SHOWN: Final[Mapping[str, Shown]] = {
         "AUC, held out → seen <auc_held_out 3> → <auc_seen 3> | "
         "nearer goal higher, held out → seen <nearer_goal_held_out 3ci> → <nearer_goal_seen 3ci> | "
         "τ_b, held out → seen <tau_held_out 3> → <tau_seen 3>",
+    ),
+    "other_reward": Shown(
+        "task | critic",
+        {
+            f"{task} | {name}": f"{task} {row}"
+            for task in (POINT, ANT)
+            for name, row in REWARDS.items()
+            if (task, row) != (POINT, "hybrid")  # not measured
+        },
+        "semantics_checks/other_reward/{0}",
+        "τ_b with γ^d <main {0} {1} tau 3ci> | "
+        "decile gap <calibration-summary {0} {1} gap 2ci> | "
+        "retrieval AUC <retrieval {0} {1} auc 3ci>",
     ),
     "readouts": Shown(
         "training and readout",
