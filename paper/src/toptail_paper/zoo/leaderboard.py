@@ -61,7 +61,7 @@ def write_leaderboard(
         for name, made in tables.items():
             earlier = _if_there(None if stored is None else stored / name)
             if made is not None:
-                pq.write_table(made(earlier), stage / name, compression="zstd")
+                write_scores(made(earlier), stage / name)
             elif earlier is not None:
                 (stage / name).write_bytes(earlier.read_bytes())
         trained = runs_below(runs or out / "runs", task)
@@ -83,6 +83,17 @@ def write_leaderboard(
         parts = leaderboard(found), ensembles(found), further(found)
         write_texts(stage, {"leaderboard.md": "\n".join(parts)})
     return home / "leaderboard.md"
+
+
+def write_scores(table: pa.Table, path: Path) -> None:
+    """Write a table, small: of values that hardly repeat, byte by byte instead of one by one."""
+    floats = [field.name for field in table.schema if pa.types.is_floating(field.type)]
+    split = [name for name in floats if len(table[name].unique()) > table.num_rows / 2]
+    rest = [name for name in table.column_names if name not in split]
+    encoding = dict.fromkeys(split, "BYTE_STREAM_SPLIT")
+    pq.write_table(
+        table, path, compression="zstd", use_dictionary=rest, column_encoding=encoding or None
+    )
 
 
 def _require_same_settings(
