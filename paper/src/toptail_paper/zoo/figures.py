@@ -80,8 +80,7 @@ def _draw(axes: Axes, critics: Mapping[str, Mapping[str, Any]]) -> None:
         line_at = critics["straight"]["captured"]["nearest"]["mean"]
         axes.axhline(line_at, color="0.5", linestyle=":", linewidth=1)
         beside: dict[str, Any] = {"transform": at_right, "fontsize": 8, "color": "0.4"}
-        beside["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-        axes.text(0.45, line_at, "straight line to the goal", va="center", **beside)
+        axes.text(0.01, line_at, "straight line to the goal", va="bottom", **beside)
     axes.margins(x=0.08)
     axes.locator_params(axis="x", nbins=5)
     axes.spines[["top", "right"]].set_visible(False)
