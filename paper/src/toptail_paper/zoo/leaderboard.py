@@ -86,7 +86,7 @@ def write_leaderboard(
 
 
 def write_scores(table: pa.Table, path: Path) -> None:
-    """Write a table, small: of values that hardly repeat, byte by byte instead of one by one."""
+    """Write a compressed table; float columns that hardly repeat are split by byte, which helps."""
     floats = [field.name for field in table.schema if pa.types.is_floating(field.type)]
     split = [name for name in floats if len(table[name].unique()) > table.num_rows / 2]
     rest = [name for name in table.column_names if name not in split]
