@@ -6,6 +6,7 @@ import json
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 KEEP = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "keep_results.py"))["keep"]
@@ -28,9 +29,10 @@ def out(tmp_path: Path) -> Path:
     for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content))
-    for name in ("pools.npz", "scores/raw@42.npz", "report.html", "queries.npz"):
+    for name in ("pools.npz", "scores/raw@42.npz", "report.html"):
         (study / name).parent.mkdir(exist_ok=True)
         (study / name).write_bytes(b"x")
+    np.savez(study / "queries.npz", rows=np.zeros(1000))
     return out
 
 
@@ -45,4 +47,7 @@ def test_tables_and_records_are_kept_and_large_files_are_not(out: Path, tmp_path
     assert json.loads((folder / "runs.json").read_text()) == {f"{TASK}/raw/seed-42": {"seed": 42}}
     data = json.loads((folder / "data.json").read_text())
     assert data == {TASK: {"train": {"goals_per_episode": 1.5, "file": "data/x"}}}
+    smaller, larger = (place / "queries.npz" for place in (folder, out / "selection" / TASK))
+    assert np.array_equal(np.load(smaller)["rows"], np.load(larger)["rows"])
+    assert smaller.stat().st_size < larger.stat().st_size / 10
     assert all(str(tmp_path) not in path.read_text() for path in folder.rglob("*.json"))

@@ -25,12 +25,12 @@ from toptail_paper.claims.ledger import (
     write_text,
 )
 from toptail_paper.claims.ledger_over_tasks import seen_on_tasks
-from toptail_paper.claims.pages_power import MEASURED, POWER_PARTS
+from toptail_paper.claims.pages_power import POWER_PARTS, homes
 from toptail_paper.claims.pages_selection import SELECTION_PARTS
 from toptail_paper.claims.pages_tables import SHOWN
 from toptail_paper.claims.pages_time import pieces
 from toptail_paper.claims.published import all_cells, summary
-from toptail_paper.claims.reported import VARIANTS, published
+from toptail_paper.claims.reported import NAVIGATION, VARIANTS, published
 from toptail_paper.study.markdown import markdown_table, with_parts, wrapped
 from toptail_paper.study.naming import data_set
 from toptail_paper.study.replicates import REPLICATES
@@ -86,8 +86,9 @@ def variants() -> str:
     if not folders:
         return wrapped(
             f"The ledgers above are those of the variant *{TODAY}*. Of the runs at the main "
-            "settings a part is stored ([`results/zoo`](../../results/zoo)), without hybrid, two "
-            "heads and deployment; it decides no ledger."
+            "settings TD-Q, raw and cosine are stored on the four navigation tasks "
+            "([`results/zoo`](../../results/zoo)), without hybrid, two heads and deployment: a "
+            "part, which decides no ledger."
         )
     text = ""
     for folder in folders:
@@ -108,12 +109,13 @@ def variants() -> str:
 def main_so_far() -> str:
     """What the stored part of the main runs changes, task by task."""
     rows, counts = [], []
-    for task in MEASURED:
+    stored_tasks = dict(homes())
+    for task in NAVIGATION:
         for study in ("semantics", "selection"):
-            own = f"{study}/{data_set(task)}"
-            before = decided(study, published() / (study if study == "semantics" else own), task)
-            now = decided(study, published() / "zoo" / own, task)
-            both = [claim for claim in now if claim in before]
+            variant = published() / study if study == "semantics" else stored_tasks[task]
+            before = decided(study, variant, task)
+            now = decided(study, published() / "zoo" / study / data_set(task), task)
+            both = [x for x in now if x in before and asked(now[x], before[x])]
             other = [x for x in both if _status(now[x]) != _status(before[x])]
             counts.append(f"{len(other)} of {len(both)} in {study} on {task}")
             for claim in other:
@@ -128,6 +130,11 @@ def main_so_far() -> str:
     )
     head = ["entry", "task", TODAY, "main settings"]
     return f"{wrapped(lead)}\n{markdown_table(head, rows)}"
+
+
+def asked(*entries: ClaimEntry) -> bool:
+    """Whether each entry is about a task that its results have measured."""
+    return all(entry["status"] != "other task" for entry in entries)
 
 
 def decided(study: str, folder: Path, task: str) -> dict[str, ClaimEntry]:

@@ -16,8 +16,17 @@ from typing import Any, Final
 from toptail.io.json_files import read_json
 from toptail.report.text import bracket, count, join, number, signed
 from toptail_paper.claims.pages_power import homes
-from toptail_paper.claims.reported import ANT, HUMANOID, MANIPULATION, NAVIGATION, POINT, published
+from toptail_paper.claims.reported import (
+    ANT,
+    HUMANOID,
+    MANIPULATION,
+    NAVIGATION,
+    POINT,
+    SOCCER,
+    published,
+)
 from toptail_paper.study.markdown import markdown_table
+from toptail_paper.study.naming import data_set
 
 NOTHING: Final = "–"
 """A cell of a row that has no such number."""
@@ -52,7 +61,7 @@ class Shown:
 def shown(study: str, table: str, task: str, row: str, metric: str, form: str) -> str:
     """A stored number, and in parentheses the paper's; the form ``(3)`` is the paper's alone."""
     found = stored(study, table, task)
-    ours = found["rows"][task][row].get(metric)
+    ours = found["rows"][task].get(row, {}).get(metric)
     paper = found["paper"].get(task, {}).get(row, {}).get(metric)
     own, _, other = form.removesuffix(")").partition("(")
     if not own:
@@ -92,8 +101,11 @@ def written(found: Any, form: str) -> str:
 
 @cache
 def stored(study: str, table: str, task: str) -> Any:
-    """A stored table; selection has a folder for each task."""
-    folder = dict(homes())[task] if study == "selection" else published() / study
+    """A stored table; selection and the studies below ``zoo`` have a folder for each task."""
+    if study.startswith("zoo/"):
+        folder = published() / study / data_set(task)
+    else:
+        folder = dict(homes())[task] if study == "selection" else published() / study
     return read_json(folder / "tables" / f"{table}.json")
 
 
@@ -106,6 +118,13 @@ def on(*tasks: str) -> dict[str, str]:
 THREE: Final = {"raw bilinear": "raw", "cosine": "cosine", "hybrid": "hybrid"}
 FOUR: Final = {"TD-Q": "tdq"} | THREE
 JUDGED: Final = {"TD-Q (judged by its own kind)": "tdq"} | THREE
+MAIN_ROWS: Final = {
+    "TD-Q": "tdq",
+    "raw bilinear": "raw",
+    "cosine": "cosine",
+    "most likely action": "likely",
+}
+HEAD: Final = {"value head": "value_head"}
 REWARDS: Final = {
     "TD-Q, −1/0": "tdq",
     "TD-Q, 0/1": "tdq[reward=0_1]",
@@ -154,6 +173,21 @@ SHOWN: Final[Mapping[str, Shown]] = {
             f"AUC <retrieval {task} {{0}} auc .3(.3)>"
             for task in (ANT, HUMANOID)
         ),
+    ),
+    "walkers_main": Shown(
+        "task | critic",
+        {
+            f"{task} | {name}": f"{task} {row}"
+            for task in (ANT, HUMANOID, SOCCER)
+            for name, row in (MAIN_ROWS | HEAD if task == ANT else MAIN_ROWS).items()
+        },
+        "",
+        "τ with γ^d <zoo/semantics main {0} {1} tau .2(.2)> | "
+        "AUC <zoo/semantics retrieval {0} {1} auc .3(.3)> | "
+        "hard negatives <zoo/semantics retrieval {0} {1} hard_negative_auc .2(.2)> | "
+        "τ_b, reference <zoo/selection fixed-query {0} {1} tau_b_64 .2(.2)> | "
+        "regret, reference <zoo/selection fixed-query {0} {1} nregret_64 .2(.2)> | "
+        "gain by rollouts <zoo/selection fixed-query {0} {1} rollout_delta +.4*ci(+.3)>",
     ),
     "walkers_closed_loop": Shown(
         "",
@@ -235,6 +269,18 @@ SHOWN: Final[Mapping[str, Shown]] = {
         "τ_b with γ^d <main {0} {1} tau 3ci> | "
         "decile gap <calibration-summary {0} {1} gap 2ci> | "
         "retrieval AUC <retrieval {0} {1} auc 3ci>",
+    ),
+    "other_reward_main": Shown(
+        "PointMaze",
+        {
+            "TD-Q, −1/0": "zoo/semantics tdq",
+            "TD-Q, 0/1": "semantics_checks/other_reward_main/PointMaze tdq[reward=0_1]",
+        },
+        "{0}",
+        "τ_b with γ^d <main PointMaze {1} tau 3ci> | "
+        "decile gap <calibration-summary PointMaze {1} gap 2ci> | "
+        "retrieval AUC <retrieval PointMaze {1} auc 3ci> | "
+        "hard negatives <retrieval PointMaze {1} hard_negative_auc 2ci>",
     ),
     "readouts": Shown(
         "training and readout",

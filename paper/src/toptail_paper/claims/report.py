@@ -25,6 +25,8 @@ from toptail_paper.study.naming import data_set
 
 PRINTED: Final = "main/antmaze_printed.txt"
 """Printed tables of a run whose files were lost."""
+PACKAGED: Final = {"declared": ("declared.json", "parts"), "prose": ("reported.json", "prose")}
+"""The declaration of the main settings, and what the paper says outside its tables."""
 STORED: Final[Mapping[str, str]] = {
     parse_name(name.partition("/")[2]).family.lower(): name for name in pages.LEDGERS if "/" in name
 }
@@ -65,8 +67,9 @@ def nearest(name: str) -> Any:
 
 
 def stored(file: str, *keys: str) -> Any:
-    """A number of a stored JSON file; ``declared`` is the declaration of the main settings."""
-    found: Any = packaged("declared.json")["parts"] if file == "declared" else _json(file)
+    """A number of a stored JSON file, or of what `PACKAGED` names."""
+    source, part = PACKAGED.get(file, ("", ""))
+    found: Any = packaged(source)[part] if source else _json(file)
     for key in keys:
         found = found[key]
     return found
