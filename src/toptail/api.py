@@ -622,7 +622,9 @@ def plan(
     -------
     JudgingPlan
         ``table`` has one row per candidate to judge, which ``write(path)`` stores; judged values
-        come back through ``HowJudged(plan=..., answers=...)``.
+        come back through ``HowJudged(plan=..., answers=...)``. Without a column that names
+        candidates they are numbered by their row in the query, from 0 (``numbered``), and the rows
+        of the source must stay in their order.
 
     Raises
     ------

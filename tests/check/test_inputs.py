@@ -16,7 +16,7 @@ from tests.foreign.fixtures import checkpoint
 from tests.tasks.conftest import DATA
 from toptail.errors import InputError
 from toptail.io.json_files import write_json
-from toptail.lab.check.inputs import CheckConfig
+from toptail.lab.check.inputs import CheckConfig, check_scorers, task_dataset
 from toptail.lab.check.page import check_html, check_lines
 from toptail.lab.check.run import check
 from toptail.lab.scorers.user import as_score, foreign_scorers
@@ -100,6 +100,39 @@ def test_names_of_arguments_are_honoured_and_the_others_come_in_order(
 ) -> None:
     found = as_score(function, "mine.py:f")(STATES, ACTIONS, GOALS)
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+class Wise:
+    """An object with a method, as trained critics are."""
+
+    def score(self, states: Any, actions: Any, goals: Any) -> Any:
+        return by_names(states, goals, actions)
+
+
+class Layers(Wise, list[int]):
+    """A network whose layers can be gone through."""
+
+
+@pytest.mark.parametrize(
+    ("scorers", "names"),
+    [
+        *((by_names, ["by_names"]), ([by_names, short], ["by_names", "short"])),
+        *((Wise(), ["Wise"]), (Layers([1, 2]), ["Layers"]), (Wise().score, ["score"])),
+        *((lambda s, a, g: by_names(s, g, a), ["lambda"]), ({"mine": by_names}, ["mine"])),
+        (partial(bound, goals=7.0), ["partial"]),
+    ],
+)
+def test_what_has_no_name_is_called_as_in_its_code(scorers: Any, names: list[str]) -> None:
+    found = check_scorers(scorers, task_dataset(str(DATA / f"{POINT}.npz")))
+    assert [scorer.column for scorer in found] == names
+
+
+def test_other_things_are_no_scorers() -> None:
+    task = task_dataset(str(DATA / f"{POINT}.npz"))
+    with pytest.raises(InputError, match="'int' is of the type int: expected a function"):
+        check_scorers(7, task)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="Two scorers are called 'by_names'"):
+        check_scorers([by_names, by_names], task)
 
 
 def test_a_critic_of_ogbenchs_order_is_scored_as_it_is_named(plane: Path) -> None:

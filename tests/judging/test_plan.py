@@ -248,6 +248,115 @@ def test_a_plan_whose_record_is_broken_is_refused(facts: bytes) -> None:
         flat.audit(pools, plan=broken)
 
 
+# Candidates without a label are numbered by their row: other rows under these numbers are refused.
+
+
+def turned(pools: toptail.ScoredPools) -> pa.Array:
+    """The rows of the pools, each query's from the last to the first."""
+    return pa.array(np.arange(pools.rows).reshape(pools.queries, -1)[:, ::-1].ravel())
+
+
+def backwards(pools: toptail.ScoredPools) -> pa.Table:
+    """The table of the pools in that order, without values."""
+    table = pools.to_arrow().drop_columns(["value"]).take(turned(pools))
+    return table.replace_schema_metadata(None)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "json"])
+def test_numbered_candidates_are_refused_in_another_order(
+    pools: toptail.ScoredPools, tmp_path: Path, kind: str
+) -> None:
+    plan = toptail.plan(pools, labels=300)
+    assert plan.numbered
+    asked = tmp_path / f"plan.{kind}"
+    plan.write(asked)
+    said = answers_with(pools, plan.table)
+    for given in (answers(pools, plan.table), said):
+        with pytest.raises(toptail.InputError, match="keep the rows in the order") as refused:
+            flat.audit(backwards(pools), plan=asked, answers=given, resamples=100)
+    for part in (str(asked), "another 'good'", "of query '", "candidate=...", "(the first in row"):
+        assert part in str(refused.value)
+    assert not order_warnings(flat.audit(pools, plan=asked, answers=said, resamples=100))
+    one = flat.audit(pools, plan=asked, answers=said, scores="other", resamples=100)
+    assert not order_warnings(one)
+
+
+def order_warnings(result: toptail.AuditResult) -> list[str]:
+    return [warning for warning in result.warnings if "could not be checked" in warning]
+
+
+def test_what_cannot_be_checked_is_warned_of(pools: toptail.ScoredPools) -> None:
+    plan = toptail.plan(pools, labels=300, scores=["good"])
+    said = answers(pools, plan.table)
+    (warning,) = order_warnings(flat.audit(pools, plan=plan, answers=said, resamples=100))
+    assert warning.startswith("answers: there is no column 'mark:...'")
+    older = plan.table.drop_columns(["mark:good"])
+    (warning,) = order_warnings(flat.audit(pools, plan=older, answers=said, resamples=100))
+    assert warning.startswith("plan: candidates are numbered")
+    others = flat.audit(pools, plan=plan, answers=said, scores="other", resamples=100)
+    assert order_warnings(others) == [warning]
+
+
+def test_answers_to_another_order_are_refused(pools: toptail.ScoredPools) -> None:
+    """Answers know their rows, too, when the plan was made again for a table in another order."""
+    other = backwards(pools)
+    said = answers_with(pools, toptail.plan(pools, labels=1_500).table)
+    plan = toptail.plan(other, labels=1_500)
+    with pytest.raises(toptail.InputError, match=r"^answers: in .* another 'good'"):
+        flat.audit(other, plan=plan, answers=said, resamples=100)
+
+
+def test_own_ids_are_not_taken_for_row_numbers(pools: toptail.ScoredPools) -> None:
+    ids = pa.array(np.tile(np.arange(10)[::-1], pools.queries))
+    table = pools.to_arrow().drop_columns(["value"]).replace_schema_metadata(None)
+    table = table.append_column("id", ids)
+    plan = toptail.plan(pools, labels=300)
+    with pytest.raises(toptail.InputError, match="numbered by their row"):
+        flat.audit(table, candidate="id", plan=answers_with(pools, plan.table), resamples=100)
+
+
+def test_labelled_candidates_may_come_in_any_order(
+    pools: toptail.ScoredPools, unjudged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = toptail.plan(unjudged, labels=300)
+    assert not plan.numbered
+    assert not any(name.startswith("mark:") for name in plan.table.column_names)
+    table, said = pq.read_table(unjudged), answers(pools, plan.table)
+    results = [
+        flat.audit(rows, plan=plan, answers=said, resamples=100)
+        for rows in (table, table.take(turned(pools)))
+    ]
+    assert not any(map(order_warnings, results))
+    one, other = (np.asarray(result.scorers["good"].curve.value) for result in results)
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+    out = unjudged.parent / "to_judge.csv"
+    assert main(["plan", str(unjudged), "--labels", "300", "--out", str(out)]) == 0
+    assert "the number of its row" not in capsys.readouterr().out
+    pq.write_table(pq.read_table(unjudged).drop_columns(["candidate"]), unjudged)
+    assert main(["plan", str(unjudged), "--labels", "300", "--out", str(out)]) == 0
+    assert "No column names candidates (--candidate)" in capsys.readouterr().out
+
+
+def test_a_plan_is_not_extended_by_a_table_in_another_order(pools: toptail.ScoredPools) -> None:
+    first = toptail.plan(pools, labels=300)
+    with pytest.raises(toptail.InputError, match=r"The plan to extend: .* another 'good'"):
+        toptail.plan(backwards(pools), labels=600, extend=first)
+
+
+def test_marks_are_the_same_after_a_file_of_text(tmp_path: Path) -> None:
+    """Scores in single precision keep their marks as the decimals that a CSV file has of them."""
+    score = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
+    score[0, :3] = -np.inf, 1e-40, -0.0
+    rows = {"query": np.repeat(np.arange(60), 8), "score": score.ravel()}
+    pq.write_table(pa.table(rows), tmp_path / "table.parquet")
+    pa.csv.write_csv(pa.table(rows), tmp_path / "table.csv")
+    kept, text = (
+        toptail.plan(tmp_path / f"table.{kind}", labels=480) for kind in ("parquet", "csv")
+    )
+    assert kept.table["mark:score"].equals(text.table["mark:score"])
+    assert len(set(kept.table["mark:score"].to_pylist())) == np.unique(score).size
+
+
 # The commands of docs/howto/partial.md: plan, judge, audit, ask for more, as printed.
 
 

@@ -105,7 +105,8 @@ def test_summary_has_one_line_for_each_scorer(audit: dict[str, Any]) -> None:
         "peak 0.463 at K = 8, about 340 queries would decide",
         f"no gain       constant   {reach} gain 0.000 in value, captured 0.00 [−0.08, 0.08], "
         "peak 0.410 at K = 16",
-        "unsafe        cursed     from best of 8 of pools like these: gain −0.085 in value, "
+        "unsafe        cursed     from best of 8 of pools like these (safe up to best of 2): "
+        "gain −0.085 in value, "
         "captured −0.30 [−0.38, −0.22], peak 0.473 at K = 4",
     }
     assert not any(line.startswith(" ") for line in lines)
@@ -264,8 +265,9 @@ def test_every_line_of_the_console_that_says_safe_names_k(audit: Audit) -> None:
     lines = [line for line in summary_lines(audit) if re.search(r"\bsafe\b", line)]
     assert len(lines) >= 2
     assert all("up to best of" in line for line in lines)
+    assert any("(safe up to best of 2)" in line for line in lines)
     lines = repr(AuditResult.from_dict(audit)).splitlines()
-    assert [line for line in lines if re.search(r"\bsafe\b(?! up to best of 16)", line)] == []
+    assert [line for line in lines if re.search(r"\bsafe\b(?! up to best of \d)", line)] == []
 
 
 # ------------------------------------------------------------------------- what safe does not mean

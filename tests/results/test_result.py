@@ -87,8 +87,8 @@ def test_repr_has_one_line_for_each_scorer(result: AuditResult, rich: AuditResul
     assert lines[0].startswith("AuditResult: 60 queries, 960 candidates")
     assert len(lines) == 6
     cursed = result.verdicts["cursed"]
-    said = f"cursed: unsafe from best of {cursed.k_harm} of pools like these: gain +0."
-    assert lines[3].startswith(said)
+    said = f"cursed: unsafe from best of {cursed.k_harm} of pools like these (safe up to best of "
+    assert lines[3].startswith(f"{said}{cursed.k_safe_max}): gain +0.")
     assert lines[3].endswith(f" at K = {cursed.k_best}")
     assert len(repr(rich).splitlines()) == 3
 

@@ -63,6 +63,30 @@ def test_what_it_writes_into_its_rows_stays_with_it(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ROWS, 1.0)
 
 
+def test_the_error_says_at_which_line_of_the_file(tmp_path: Path) -> None:
+    code = "def score(s, a, g):\n    return half(s)\n\ndef half(s):\n    return np.split(s, 4)"
+    with pytest.raises(InputError) as refused:  # line 7 calls what raises, in NumPy
+        scored(tmp_path, code)
+    assert str(refused.value).endswith(f", in {tmp_path / 'critic.py'}, line 7).")
+    with pytest.raises(InputError, match=r"cannot be loaded \(ZeroDivisionError: .* line 3\)"):
+        scored(tmp_path, "1 / 0")
+    with pytest.raises(InputError, match=r"no numbers\)\.$"):  # raised here, in no line of theirs
+        scored(tmp_path, "def score(s, a, g): return s > 'a' if 0 else np.array(['1'] * 5)")
+
+
+@pytest.mark.parametrize("head", ["x", "states", "goals", "x, scale=2.0", "x, *, size=1"])
+def test_a_function_without_actions_is_refused(head: str, tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"critic\.py:score.*cannot depend on the action.*obs, s; a"
+    ):
+        scored(tmp_path, f"def score({head}): return np.ones(5)")
+
+
+@pytest.mark.parametrize("head", ["actions", "a", "x, u", "s, *rest", "x, g=None"])
+def test_one_that_may_depend_on_the_action_is_taken(head: str, tmp_path: Path) -> None:
+    np.testing.assert_array_equal(scored(tmp_path, f"def score({head}): return np.ones(5)"), 1.0)
+
+
 def test_something_built_in_can_be_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="failed on 5 rows"):
         scored(tmp_path, "score = dict.fromkeys")

@@ -89,6 +89,17 @@ def test_a_perfect_score_is_kept_and_a_constant_one_is_a_random_pick() -> None:
     assert "random pick" in none.answer
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_scores_that_cannot_choose_are_a_random_pick_and_named(seed: int) -> None:
+    """Without one draw that rounds in their favour."""
+    rng = np.random.default_rng(seed)
+    value = rng.random((40, 16))
+    for score in (np.full(value.shape, 1.0), np.repeat(rng.random((40, 1)), 16, axis=1)):
+        result = choose({"flat": score, "value": value}, selectors=["best", "rank", "poisson"])
+        assert (result.selector.called, result.selector.k) == ("random", 1)
+        assert "“flat” gives all candidates of a query the same score" in result.warnings[0]
+
+
 def below_random(queries: int = 200) -> pa.Table:
     """Four candidates each. Votes beat a random pick; the score is a little worse than one."""
     rng = np.random.default_rng(118)

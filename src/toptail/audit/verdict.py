@@ -500,10 +500,12 @@ def _interval(summary: Summary) -> Interval:
 
 def reach(verdict: Verdict, k_max: int, of: str = " of pools like these") -> str:
     """The words that follow a status: up to which K, and of which pools, it holds."""
-    if verdict.status == "unsafe" and verdict.k_harm is not None:
-        return f"from best of {verdict.k_harm}{of}"
-    safe = verdict.k_safe_max if verdict.status == "safe" else None
-    return f"up to best of {safe or k_max}{of}"
+    safe = verdict.k_safe_max
+    if verdict.status == "safe":
+        return f"up to best of {safe or k_max}{of}"
+    harmed = verdict.status == "unsafe" and verdict.k_harm is not None
+    words = f"from best of {verdict.k_harm}{of}" if harmed else f"up to best of {k_max}{of}"
+    return f"{words} (safe up to best of {safe})" if safe and safe > 1 else words
 
 
 def stored_verdict(entry: Mapping[str, Any]) -> Verdict:

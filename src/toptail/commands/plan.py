@@ -31,7 +31,9 @@ class PlanCommand(PoolFlags):
       toptail audit scores.parquet --plan to_judge.parquet --answers judged.csv
 
     The file has one row per candidate, with its ids and the chances that the audit needs; let
-    them be judged, and give the plan and the answers to 'toptail audit'.
+    them be judged, and give the plan and the answers to 'toptail audit'. Without a column that
+    names candidates (--candidate) they are numbered by their row in the query, from 0, and the
+    rows of the table must stay in their order.
     """
 
     tables: Tables
@@ -66,5 +68,10 @@ class PlanCommand(PoolFlags):
         say(f"{found.summary()}.")
         if self.extend is not None:
             say(f"{found.fresh:,} of them are new, batch {max(found.table['batch'].to_pylist())}.")
+        if found.numbered:
+            say(
+                "No column names candidates (--candidate), so that each has the number of its row "
+                "in the query, from 0: keep the rows of the table in this order."
+            )
         say(f"\nTo judge: {self.out}")
         return 0

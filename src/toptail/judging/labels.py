@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -12,7 +11,8 @@ import pyarrow as pa
 
 from toptail.errors import InputError
 from toptail.io.tables import plain
-from toptail.judging.plan import candidate_labels, table_of
+from toptail.judging.ids import MARK, are_numbered, check_order, keys_of, row_of_key, rows_of
+from toptail.judging.plan import table_of
 from toptail.pools.columns import DESIGN, first_row, numbers
 from toptail.pools.scored import ScoredPools
 from toptail.stats.best_of_k import Floats, Ints
@@ -49,9 +49,10 @@ def answered(
     candidate of the plan needs an answer, because leaving out those that are hard to judge would
     bias the sample; answers for other candidates are refused.
     """
-    planned = _rows_of(plan, _keys(pools), where[0], "the table")
-    place = {key: at for at, key in enumerate(_ids(plan, where[0]))}
-    rows = _rows_of(answers, place, where[1], "the plan")
+    planned = rows_of(plan, row_of_key(pools), where[0], "the table")
+    place = {key: at for at, key in enumerate(keys_of(plan, where[0]))}
+    rows = rows_of(answers, place, where[1], "the plan")
+    notes = _unchecked(pools, plan, planned, answers, planned[rows], where)
     if value not in answers.column_names:
         raise InputError(
             f"{where[1]}: there is no column '{value}' of answers; the columns are "
@@ -79,58 +80,53 @@ def answered(
         if name in plan.column_names
     }
     kept = {name: column for name, column in pools.values.items() if name != value}
-    return replace(pools, values={value: over_all_rows(values)} | kept, design=design)
+    return replace(
+        pools,
+        values={value: over_all_rows(values)} | kept,
+        design=design,
+        notes=(*pools.notes, *notes),
+    )
+
+
+def _unchecked(
+    pools: ScoredPools,
+    plan: pa.Table,
+    planned: Ints,
+    answers: pa.Table,
+    answered: Ints,
+    where: tuple[str, str],
+) -> list[str]:
+    """Check that numbered candidates are those of the plan; a sentence where nothing tells.
+
+    ``planned`` and ``answered`` are the rows of the pools that each table's candidates are in.
+    """
+    if pools.candidate is not None and not are_numbered(plan):
+        return []
+    if not check_order(pools, planned, plan, where[0]):
+        return [
+            f"{where[0]}: candidates are numbered by their row in the query, and there is no "
+            f"column '{MARK}...' of a score used here, so that it could not be checked that the "
+            "rows are in the planned order; if not, values are those of other candidates."
+        ]
+    if answers is plan or check_order(pools, answered, answers, where[1]):
+        return []
+    return [
+        f"{where[1]}: there is no column '{MARK}...' of the plan, so that it could not be checked "
+        "that 'candidate' is the number of the row in the query, from 0, as in the plan; answer in "
+        "a copy of the plan's file, and it is."
+    ]
 
 
 def row_of_id(pools: ScoredPools, ids: pa.Table, where: str) -> Ints:
     """Rows of the pools with each (query, candidate) of ``ids``, which may repeat."""
-    known = _keys(pools)
+    known = row_of_key(pools)
     result = np.empty(ids.num_rows, dtype=np.int64)
-    for at, key in enumerate(_ids(ids, where)):
+    for at, key in enumerate(keys_of(ids, where)):
         if key not in known:
             raise InputError(
                 f"{where}: candidate '{key[1]}' of query '{key[0]}' (row {at + 1}) is not in the "
                 "table."
             )
-        result[at] = known[key]
-    return result
-
-
-def _keys(pools: ScoredPools) -> dict[tuple[str, str], int]:
-    query = pools.query.cast(pa.string()).to_pylist()
-    labels = candidate_labels(pools).cast(pa.string()).to_pylist()
-    parent = np.repeat(np.arange(pools.queries), pools.sizes).tolist()
-    return {(query[q], label): at for at, (q, label) in enumerate(zip(parent, labels, strict=True))}
-
-
-def _ids(table: pa.Table, where: str) -> list[tuple[str, str]]:
-    for name in ("query", "candidate"):
-        if name not in table.column_names:
-            raise InputError(
-                f"{where}: there is no column '{name}'; candidates are found by 'query' and "
-                f"'candidate' (columns: {', '.join(table.column_names)})."
-            )
-    parts = (plain(table[name]).cast(pa.string()).to_pylist() for name in ("query", "candidate"))
-    return list(zip(*parts, strict=True))
-
-
-def _rows_of(
-    table: pa.Table, known: Mapping[tuple[str, str], int], where: str, source: str
-) -> Ints:
-    """The known row of each candidate; unknown and repeated candidates are refused."""
-    result = np.empty(table.num_rows, dtype=np.int64)
-    seen: set[Any] = set()
-    for at, key in enumerate(_ids(table, where)):
-        if key not in known:
-            why = "was not asked for" if source == "the plan" else "is not in the table"
-            raise InputError(
-                f"{where}: candidate '{key[1]}' of query '{key[0]}' (row {at + 1}) {why}."
-            )
-        if key in seen:
-            raise InputError(
-                f"{where}: row {at + 1} repeats candidate '{key[1]}' of query '{key[0]}'."
-            )
-        seen.add(key)
         result[at] = known[key]
     return result
 

@@ -25,7 +25,15 @@ from toptail.judging.design import (
     design,
     drawn_within,
 )
-from toptail.pools import ScoredPools
+from toptail.judging.ids import (
+    are_numbered,
+    candidate_labels,
+    check_order,
+    keys_of,
+    marks,
+    row_of_key,
+    rows_of,
+)
 from toptail.pools.columns import Columns
 from toptail.pools.read import to_pools
 
@@ -38,7 +46,9 @@ class JudgingPlan:
     """Candidates to judge, with the chances by which they were drawn."""
 
     table: pa.Table
-    """One row per candidate: its ids, ``p_judged``, ``p_whole``, ``own`` and ``batch``."""
+    """One row per candidate: its ids, ``p_judged``, ``p_whole``, ``own`` and ``batch``; and
+    ``mark:SCORER``, by which an audit checks the order of the rows, where candidates have no label
+    but their row in the query."""
     half_width: float
     """Expected half-width of the captured share at the largest K."""
     whole: int
@@ -50,6 +60,11 @@ class JudgingPlan:
     def labels(self) -> int:
         """How many candidates are to be judged, earlier batches included."""
         return int(self.table.num_rows)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether ``candidate`` is the number of the row in the query, from 0."""
+        return are_numbered(self.table)
 
     @property
     def fresh(self) -> int:
@@ -105,6 +120,9 @@ def make_plan(
             f"{pools.source}: the plan to extend is of a table with {record['candidates']:,} "
             f"candidates, and this one has {pools.rows:,}."
         )
+    if before is not None:
+        where = str(extend) if isinstance(extend, (str, PathLike)) else "The plan to extend"
+        check_order(pools, rows_of(before, row_of_key(pools), where, "the table"), before, where)
     contrasts = Contrasts.of(pools, record.get("min_pool", min_pool))
     known = {name: pools.values.get(name) for name in named}
     for name, column in known.items():
@@ -214,8 +232,8 @@ def _plan_table(found: Design, drawn: Draw, before: pa.Table | None) -> pa.Table
     candidate = candidate_labels(pools).take(pa.array(at))
     batch = np.ones(at.size, dtype=np.int64)
     if before is not None:
-        earlier = dict(zip(_ids(before), before["batch"].to_pylist(), strict=True))
-        ids = _ids(pa.table({"query": query, "candidate": candidate}))
+        earlier = dict(zip(keys_of(before, "plan"), before["batch"].to_pylist(), strict=True))
+        ids = keys_of(pa.table({"query": query, "candidate": candidate}), "plan")
         if set(earlier) - set(ids):
             raise InputError(
                 f"{pools.source}: the plan to extend asked for candidates that a plan of so many "
@@ -231,13 +249,9 @@ def _plan_table(found: Design, drawn: Draw, before: pa.Table | None) -> pa.Table
             "p_whole": np.full(at.size, found.p_whole),
             "own": drawn.own[at].astype(np.int64),
             "batch": batch,
+            **marks(pools, at),
         }
     )
-
-
-def _ids(table: pa.Table) -> list[tuple[str, str]]:
-    parts = (table[name].cast(pa.string()).to_pylist() for name in ("query", "candidate"))
-    return list(zip(*parts, strict=True))
 
 
 def table_of(data: Any, what: str = "plan") -> pa.Table:
@@ -257,10 +271,3 @@ def _record_to_extend(table: pa.Table) -> Mapping[str, Any]:
             "made; other files do not."
         )
     return record
-
-
-def candidate_labels(pools: ScoredPools) -> pa.Array:
-    """The label of each candidate; its place in the query, from 0, where it has none."""
-    if pools.candidate is not None:
-        return pools.candidate
-    return pa.array(np.arange(pools.rows) - np.repeat(pools.offsets[:-1], pools.sizes))

@@ -61,7 +61,7 @@ QUESTION: Final = "What should be deployed?"
 BASELINES: Final = {
     "random": "a random pick",
     "best_of_k_max": "plain best of the largest K",
-    "best_of_k_best": "plain best of the audit's best K",
+    "best_of_k_best": "plain best of the best K tried",
     "oracle": "the oracle",
 }
 """Baseline in ``choice.json`` -> what it is."""

@@ -13,6 +13,7 @@ from toptail.io.json_files import jsonable
 from toptail.judging.oracle import HeadroomEstimate, limits_per_query
 from toptail.judging.values import SampledJudgement
 from toptail.pools.columns import codes
+from toptail.pools.scored import ScoredPools
 from toptail.progress import Tick, no_tick
 from toptail.provenance import record_of
 from toptail.select.base import RankSelector, Selector, rank_weights
@@ -252,7 +253,7 @@ def choice_content(
         "value_column": data.value,
         "value_range": data.value_range,
         "settings": {**vars(settings), "k_max": compared.ks[-1]},
-        "warnings": [*data.warnings, *_warnings(values, pools.queries)],
+        "warnings": [*data.warnings, *_warnings(values, pools)],
         "notes": _notes(data, settings, usual=selectors is None),
         "record": record_of(pools, settings.seed, command or "toptail.choose(...)"),
     }
@@ -386,13 +387,17 @@ def _monte_carlo(values: SelectorValues, scale: float) -> dict[str, Any] | None:
     }
 
 
-def _warnings(values: SelectorValues, queries: int) -> list[str]:
-    if values.draws and values.sampled < queries:
-        return [
+def _warnings(values: SelectorValues, pools: ScoredPools) -> list[str]:
+    found = [
+        f"“{name}” gives all candidates of a query the same score and cannot choose."
+        for name in pools.constant_scorers
+    ]
+    if values.draws and values.sampled < pools.queries:
+        found.append(
             f"Selectors without a closed form were measured at {values.sampled:,} of "
-            f"{queries:,} queries, drawn at random."
-        ]
-    return []
+            f"{pools.queries:,} queries, drawn at random."
+        )
+    return found
 
 
 def _notes(data: ChoiceData, settings: ChoiceSettings, *, usual: bool) -> list[str]:
@@ -448,8 +453,12 @@ def _answer(content: Mapping[str, Any], deployed: Selector) -> str:
     """What to do and what it gains, then how stable the choice is."""
     k_max = content["k_max"]
     what = f"{deployed.title} with K = {deployed.k}"
-    gain = next(d for d in content["differences"] if d["against"] == "best_of_k_max")
-    ends = "{difference:+.3g} [{low:.3g}, {high:.3g}]".format(**gain)
+    gains = {each["against"]: each for each in content["differences"]}
+    gain = gains["best_of_k_max"]
+    ends, over_best = (
+        "{difference:+.3g} [{low:.3g}, {high:.3g}]".format(**gains[against])
+        for against in ("best_of_k_max", "best_of_k_best")
+    )
     if isinstance(deployed, RandomPick):
         words = "Nothing is shown to beat a random pick: take any candidate."
     elif is_plain(deployed) and deployed.k == k_max:
@@ -460,7 +469,10 @@ def _answer(content: Mapping[str, Any], deployed: Selector) -> str:
             f"keep {what} ({ends} against K = {k_max})."
         )
     elif gain["low"] > 0:
-        words = f"Deploy {what}: it gains {ends} over the plain best of {k_max}."
+        words = (
+            f"Deploy {what}: it gains {ends} over the plain best of {k_max}, and {over_best} over "
+            "the plain best of the best K tried."
+        )
     else:
         words = (
             f"Deploy {what}: it is shown to beat a random pick. That it beats the plain best of "

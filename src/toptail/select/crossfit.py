@@ -73,6 +73,11 @@ class ClusterSums:
         """Mean over queries of every selector ``[C]``."""
         return np.asarray(self.sums.sum(axis=0) / self.counts.sum())
 
+    @cached_property
+    def tiny(self) -> Floats:
+        """A lead at or below this is rounding of the values, not an effect."""
+        return rounding(np.abs(self.sums).sum(axis=0).max() / self.counts.sum())
+
     def errors(self, other: int) -> Floats:
         """Standard errors of every selector's mean lead over another ``[C]``."""
         if other not in self._errors:
@@ -100,8 +105,7 @@ class ClusterSums:
             return int(among[_highest(mean[among])])
 
         def leads(first: int | Ints, second: int | Ints, errors: Floats) -> NDArray[np.bool_]:
-            gain = mean[first] - mean[second]
-            return np.asarray(gain > rule.shown * errors + rounding(gain))
+            return np.asarray(mean[first] - mean[second] > rule.shown * errors + self.tiny)
 
         passed = among[leads(among, 0, self.errors(0)[among])]
         if not passed.size:

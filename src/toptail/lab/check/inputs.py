@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -119,8 +119,9 @@ Arrays: TypeAlias = Trajectories | Mapping[str, NDArray[Any]]
 needs them, qpos, qvel and button_states."""
 Data: TypeAlias = str | PathLike[str] | Dataset | Arrays | tuple[Arrays, ...]
 """A data set by its name or path, both splits, or one set that is split here."""
-Scorers: TypeAlias = Mapping[str, Any] | str | Sequence[str]
-"""Name -> function, object with a method ``score``, or text; or texts that name themselves."""
+Scorers: TypeAlias = Mapping[str, Any] | str | Callable[..., Any] | Sequence[Any]
+"""Name -> function, object with a method ``score``, or text; or one or several of these, which name
+themselves."""
 
 VALIDATION = 5
 """Of a single set of trajectories, every fifth one is validation data."""
@@ -169,22 +170,27 @@ def _trajectories(data: Arrays) -> Trajectories:
 
 def check_scorers(scorers: Scorers, task: TaskDataset) -> list[Scorer]:
     """The scorers of a check; a pattern stands for all runs that match it."""
-    if isinstance(scorers, str):
-        scorers = [scorers]
-    if isinstance(scorers, Mapping):
-        found = [each for name, critic in scorers.items() for each in _named(name, critic, task)]
-    else:
-        found = [scorer for text in scorers for scorer in _of_text(text, task)]
+    named = scorers.items() if isinstance(scorers, Mapping) else _unnamed(scorers)
+    found = [each for name, critic in named for each in _scorers_of(name, critic, task)]
     if not found:
         raise InputError(f"There is nothing to check: name a critic with {option('scorer')}.")
     require_names([scorer.column for scorer in found])
     return found
 
 
-def _named(name: str, critic: object, task: TaskDataset) -> list[Scorer]:
+def _unnamed(scorers: object) -> Iterable[tuple[None, object]]:
+    """One scorer or several without names; a network that lists its layers is one."""
+    one = isinstance(scorers, str) or callable(scorers) or hasattr(scorers, "score")
+    every = scorers if isinstance(scorers, Iterable) and not one else [scorers]
+    return [(None, each) for each in every]
+
+
+def _scorers_of(name: str | None, critic: object, task: TaskDataset) -> list[Scorer]:
+    """The scorers of a text, a function or an object, which without a name have their own."""
     if isinstance(critic, str | PathLike):
-        return _of_text(f"{name}={critic}", task)
-    return [live_scorer(name, critic)]
+        return _of_text(f"{critic}" if name is None else f"{name}={critic}", task)
+    own = getattr(critic, "__name__", type(critic).__name__).strip("<>")  # of <lambda>
+    return [live_scorer(own if name is None else name, critic)]
 
 
 def _of_text(text: str, task: TaskDataset) -> list[Scorer]:

@@ -108,9 +108,10 @@ def check(
     scorers
         Name -> ``score(states, actions, goals)`` or ``score(states, actions)`` of NumPy rows, an
         object with such a method ``score``, or a text: ``path/to/file.py:function``,
-        ``ogbench:PATH``, ``d3rlpy:PATH``, or the folder of a run. Texts alone
-        name themselves. A function with an attribute ``gradient`` (d score / d action) is climbed
-        by gradient ascent among the candidates ``ascent``.
+        ``ogbench:PATH``, ``d3rlpy:PATH``, or the folder of a run. One scorer alone, or a list,
+        needs no names: texts and functions have their own. A function with an attribute
+        ``gradient`` (d score / d action) is climbed by gradient ascent among the candidates
+        ``ascent``.
     env
         An environment (see `toptail.lab.environments.protocol`, gymnasium's are adapted), a
         function that makes one, or a text: ``gymnasium:ID``, ``ogbench:NAME``, ``FILE.py:make``. By

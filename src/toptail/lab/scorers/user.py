@@ -8,6 +8,8 @@ import importlib.util
 import inspect
 import re
 import sys
+import sysconfig
+import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from itertools import takewhile
@@ -22,6 +24,7 @@ from toptail.io.files import entries, sha256
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.scorers.base import Rows, Scorer, climb
 from toptail.pools.columns import group_seeds, split_seed
+from toptail.provenance import PACKAGE
 
 if TYPE_CHECKING:
     from toptail.lab.foreign.networks import ForeignCritic
@@ -38,6 +41,7 @@ _MODULES: dict[tuple[Path, str], ModuleType] = {}
 def user_code(where: str, what: str, advice: str = "") -> Iterator[None]:
     """Run a user's code: an exception becomes an `InputError`, printed text goes to stderr.
 
+    The error says at which line of the user's files it was raised, or called what raised it.
     ``sys.exit`` inside it is an error, too, and Ctrl-C is noted with the place.
     """
     try:
@@ -49,8 +53,25 @@ def user_code(where: str, what: str, advice: str = "") -> Iterator[None]:
     except NotDoneError:
         raise
     except BaseException as error:
-        kind = f"{type(error).__name__}: {brief(error)}"
+        kind = f"{type(error).__name__}: {brief(error)}{_place(error)}"
         raise InputError(f"{where} {what} ({kind}){advice}.") from error
+
+
+def _place(error: BaseException) -> str:
+    """``, in FILE, line N``: the innermost line of a user's files; empty where there is none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = (f", in {f.filename}, line {f.lineno}" for f in reversed(frames) if _own(f.filename))
+    return next(lines, "")
+
+
+def _own(file: str) -> bool:
+    """Whether a file of a traceback is a user's: no code without a file, and nothing installed."""
+    path = Path(file)
+    installed = {"site-packages", "dist-packages"} & {*path.parts}
+    folders = (PACKAGE, sysconfig.get_path("stdlib"))
+    return not (
+        file.startswith("<") or installed or any(path.is_relative_to(each) for each in folders)
+    )
 
 
 _ARGUMENTS: Final = {
@@ -88,6 +109,19 @@ def _wanted(function: Callable[..., Any]) -> tuple[list[int], dict[str, int]]:
     return [wanted.pop(p.name) for p in list(first)], wanted
 
 
+def _no_actions(where: str, taken: Collection[int]) -> str:
+    """The sentence about a function that takes fewer than two inputs, and no actions."""
+    known: dict[int, list[str]] = {}
+    for name, i in _ARGUMENTS.items():
+        known.setdefault(i, []).append(name)
+    alone = "".join(f"the {known[i][0]} alone" for i in taken) or "no rows"
+    return (
+        f"{where}: the function gets {alone}, so that its score cannot depend on the action; "
+        "expected a function of states and actions, or of states, actions and goals, in this order "
+        f"or by name (understood are {'; '.join(', '.join(names) for names in known.values())})."
+    )
+
+
 class UserScore:
     """A user's function as a score: wrong types, shapes and numbers are errors that say where.
 
@@ -97,7 +131,10 @@ class UserScore:
     def __init__(self, function: Callable[..., Any], where: str) -> None:
         self._function, self._where = function, where
         self._placed, self._keyed = _wanted(function)
-        self._towards_goals = 2 in (*self._placed, *self._keyed.values())
+        taken = {*self._placed, *self._keyed.values()}
+        if taken in ({0}, {2}, set()):
+            raise InputError(_no_actions(where, taken))
+        self._towards_goals = 2 in taken
 
     def __call__(self, states: Rows, actions: Rows, goals: Rows) -> Rows:
         found, result = self._numbers(self._function, states, actions, goals)
@@ -335,7 +372,7 @@ def _run(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise InputError(f"{path} cannot be loaded as a Python file.")
     module = importlib.util.module_from_spec(spec)
-    with user_code(f"{path}", "cannot be loaded", ": run it by itself to see where"):
+    with user_code(f"{path}", "cannot be loaded", ": run it by itself to see more"):
         spec.loader.exec_module(module)
     return module
 
