@@ -144,7 +144,10 @@ def check_unnamed(
 
 
 _LAST_WORDS: Final = {
-    "an index": ("index", "idx", "rank", "position", "pos", "row", "step", "epoch", "iteration"),
+    "an index": (
+        *("index", "idx", "rank", "position", "pos", "row", "sample", "attempt"),
+        *("step", "epoch", "iteration"),
+    ),
     "a length": ("len", "length", "lengths", "tokens", "chars", "characters", "words"),
     "a count": ("count", "counts"),
     "a seed": ("seed", "seeds"),
