@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
+import toptail
 from toptail.errors import InputError
 from toptail.lab.check import verdicts
 from toptail.lab.check.beside import cure_lines
@@ -145,6 +147,12 @@ def entry(status: str, decided: bool = True, **groups: str) -> dict[str, Any]:
 
 def part(one: Any, many: Any) -> dict[str, Any]:
     return {"pools": "nearest", "one_step": one, "closed_loop": many}
+
+
+def test_a_score_that_cannot_choose_is_called_that() -> None:
+    scores = {"flat": np.zeros((40, 4)), "value": np.random.default_rng(0).random((40, 4))}
+    entry = verdicts.one_step(toptail.audit(scores, resamples=200).to_dict(), "flat")
+    assert entry["reason"].startswith("It gives all candidates of a query the same score")
 
 
 def test_the_worst_counts_and_nothing_is_no_pass() -> None:

@@ -68,6 +68,8 @@ def one_step(audit: Mapping[str, Any], scorer: str, doubts: Sequence[str] = ()) 
     Where there are doubts about the judge, it decides nothing.
     """
     entry = _part(audit, scorer, doubts)
+    if scorer in audit["constant_scores"]:
+        entry["reason"] = "It gives all candidates of a query the same score and cannot choose."
     groups = audit.get("groups", {})
     return {**entry, "groups": {n: _part(part, scorer, doubts) for n, part in groups.items()}}
 
