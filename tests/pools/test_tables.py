@@ -128,7 +128,10 @@ def test_constant_scores_are_named() -> None:
 # ------------------------------------------------------------------- columns that are no scores
 
 LOOKS = {
-    "an index": ["index", "idx", "Unnamed: 0", "", "rank", "sample", "step", "candidateIndex"],
+    "an index": [
+        *("index", "idx", "Unnamed: 0", "", "rank", "sample", "sample_idx", "step"),
+        "candidateIndex",
+    ],
     "a length": ["len", "length", "response_length", "tokens", "n_tokens", "responseLen"],
     "a count": ["count", "vote_count", "n_votes", "n-best"],
     "a seed": ["seed", "random_seed", "trainSeed"],

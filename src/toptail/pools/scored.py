@@ -80,6 +80,8 @@ def _same(a: Any, b: Any) -> bool:
 
 T = TypeVar("T")
 
+CANNOT_CHOOSE: Final = "all candidates of a query the same score and cannot choose"
+"""What scorers of `ScoredPools.constant_scorers` give."""
 BLOCK: Final = 1 << 17
 """Candidates of a block whose temporary arrays stay in the cache."""
 SEGMENT: Final = 1 << 24

@@ -13,6 +13,7 @@ from typing import Any, Final
 from toptail.audit.settings import NOT_MEANT as NOT_MEANT
 from toptail.audit.settings import exact_percent
 from toptail.audit.verdict import STATUSES, reach, stored_verdict
+from toptail.pools.scored import CANNOT_CHOOSE
 
 Audit = Mapping[str, Any]
 
@@ -403,7 +404,7 @@ def column_sentences(audit: Audit) -> Iterable[str]:
     if constant := audit["constant_scores"]:
         names = join(f"“{one_line(name)}”" for name in constant)
         verb = "gives" if len(constant) == 1 else "give"
-        yield f"{names} {verb} all candidates of a query the same score and cannot choose."
+        yield f"{names} {verb} {CANNOT_CHOOSE}."
 
 
 def exceptions(audit: Audit, name: str) -> str:

@@ -13,7 +13,7 @@ from toptail.io.json_files import jsonable
 from toptail.judging.oracle import HeadroomEstimate, limits_per_query
 from toptail.judging.values import SampledJudgement
 from toptail.pools.columns import codes
-from toptail.pools.scored import ScoredPools
+from toptail.pools.scored import CANNOT_CHOOSE, ScoredPools
 from toptail.progress import Tick, no_tick
 from toptail.provenance import record_of
 from toptail.select.base import RankSelector, Selector, rank_weights
@@ -388,10 +388,7 @@ def _monte_carlo(values: SelectorValues, scale: float) -> dict[str, Any] | None:
 
 
 def _warnings(values: SelectorValues, pools: ScoredPools) -> list[str]:
-    found = [
-        f"“{name}” gives all candidates of a query the same score and cannot choose."
-        for name in pools.constant_scorers
-    ]
+    found = [f"“{name}” gives {CANNOT_CHOOSE}." for name in pools.constant_scorers]
     if values.draws and values.sampled < pools.queries:
         found.append(
             f"Selectors without a closed form were measured at {values.sampled:,} of "

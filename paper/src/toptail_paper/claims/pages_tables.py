@@ -102,10 +102,11 @@ def written(found: Any, form: str) -> str:
 @cache
 def stored(study: str, table: str, task: str) -> Any:
     """A stored table; selection and the studies below ``zoo`` have a folder for each task."""
-    if study.startswith("zoo/"):
-        folder = published() / study / data_set(task)
-    else:
-        folder = dict(homes())[task] if study == "selection" else published() / study
+    folder = published() / study
+    if study == "selection":
+        folder = dict(homes())[task]
+    elif study.startswith("zoo/"):
+        folder /= data_set(task)
     return read_json(folder / "tables" / f"{table}.json")
 
 

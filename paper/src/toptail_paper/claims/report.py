@@ -17,11 +17,10 @@ from typing import Any, Final
 from toptail.errors import InputError
 from toptail.io.json_files import read_json
 from toptail.lab.tasks.names import parse_name
-from toptail_paper.claims import pages, pages_power
+from toptail_paper.claims import pages, pages_power, pages_tables
 from toptail_paper.claims.numbers import Number
 from toptail_paper.claims.pages_tables import written
 from toptail_paper.claims.reported import POINT, packaged, published
-from toptail_paper.study.naming import data_set
 
 PRINTED: Final = "main/antmaze_printed.txt"
 """Printed tables of a run whose files were lost."""
@@ -33,17 +32,17 @@ STORED: Final[Mapping[str, str]] = {
 
 
 def cell(study: str, table: str, task: str, row: str, metric: str) -> Any:
-    return _table(study, table, task)["rows"][task][row][metric]
+    return pages_tables.stored(study, table, task)["rows"][task][row][metric]
 
 
 def paper(study: str, table: str, task: str, row: str, metric: str) -> Any:
     """What the paper reports for a cell."""
-    return _table(study, table, task)["paper"][task][row][metric]
+    return pages_tables.stored(study, table, task)["paper"][task][row][metric]
 
 
 def main(study: str, table: str, task: str, row: str, metric: str) -> Any:
     """A cell of the runs at the main settings, of which a part is stored."""
-    return _json(f"zoo/{study}/{data_set(task)}/tables/{table}.json")["rows"][task][row][metric]
+    return cell(f"zoo/{study}", table, task, row, metric)
 
 
 def less(a: str, b: str, task: str = POINT) -> Any:
@@ -176,11 +175,6 @@ def _item(text: str) -> str:
 
 def _ends(x: Number) -> dict[str, float]:
     return {"mean": x.mean, "low": x.low, "high": x.high}
-
-
-def _table(study: str, table: str, task: str) -> Any:
-    folder = STORED[task.lower()] if study == "selection" else study
-    return _json(f"{folder}/tables/{table}.json")
 
 
 def _entry(name: str, statement: str) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from toptail.audit.settings import Rule
 from toptail.audit.verdict import LEAST_CLUSTERS
 from toptail.lab.check.closed_loop import BASELINE, Recorded
 from toptail.lab.check.inputs import ASCENT
+from toptail.pools.scored import CANNOT_CHOOSE
 from toptail.report.text import Ends, join, number, with_interval
 
 CLOSED_LOOP_RULE: Final = (
@@ -69,7 +70,7 @@ def one_step(audit: Mapping[str, Any], scorer: str, doubts: Sequence[str] = ()) 
     """
     entry = _part(audit, scorer, doubts)
     if scorer in audit["constant_scores"]:
-        entry["reason"] = "It gives all candidates of a query the same score and cannot choose."
+        entry["reason"] = f"It gives {CANNOT_CHOOSE}."
     groups = audit.get("groups", {})
     return {**entry, "groups": {n: _part(part, scorer, doubts) for n, part in groups.items()}}
 

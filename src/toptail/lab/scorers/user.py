@@ -132,7 +132,7 @@ class UserScore:
         self._function, self._where = function, where
         self._placed, self._keyed = _wanted(function)
         taken = {*self._placed, *self._keyed.values()}
-        if taken in ({0}, {2}, set()):
+        if len(taken) < 2 and 1 not in taken:
             raise InputError(_no_actions(where, taken))
         self._towards_goals = 2 in taken
 
