@@ -28,6 +28,9 @@ KEPT = (
 )
 """What is kept of a study's folder."""
 
+LONG = 100_000
+"""Characters above which nobody reads a JSON file, and its indents are left out."""
+
 
 def keep(out: Path, results: Path) -> list[Path]:
     """Copy the studies of ``out``; returns the files that were written."""
@@ -89,8 +92,10 @@ def _copy(path: Path, to: Path, out: Path) -> Path:
 
 
 def _write(to: Path, content: Any, out: Path) -> Path:
-    """Write JSON in which paths below ``out`` are relative to it."""
+    """Write JSON in which paths below ``out`` are relative to it; what is long has no indents."""
     text = json.dumps(content, indent=1, ensure_ascii=False)
+    if len(text) > LONG:
+        text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
     for place in {str(out), str(out.resolve())}:
         if place.startswith("/"):
             text = text.replace(f"{place}/", "").replace(place, ".")

@@ -56,6 +56,9 @@ LEDGERS: Final[Mapping[str, str]] = {
     "selection/antmaze-medium-navigate-v0": "selection on AntMaze",
     "selection/humanoidmaze-medium-navigate-v0": "selection on HumanoidMaze",
     "selection/antsoccer-arena-navigate-v0": "selection on AntSoccer",
+    "zoo/selection": "main settings: selection, over the two tasks below",
+    "zoo/selection/humanoidmaze-giant-navigate-v0": "main settings: selection on HumanoidMaze",
+    "zoo/selection/antsoccer-arena-navigate-v0": "main settings: selection on AntSoccer",
 }
 """Every stored ledger, and how the page calls it; the first three have every statement once."""
 
@@ -85,10 +88,11 @@ def variants() -> str:
     folders = [path for path in entries(published() / VARIANTS) if path.is_dir()]
     if not folders:
         return wrapped(
-            f"The ledgers above are those of the variant *{TODAY}*. Of the runs at the main "
-            "settings TD-Q, raw and cosine are stored on the four navigation tasks "
-            "([`results/zoo`](../../results/zoo)), without hybrid, two heads and deployment: a "
-            "part, which decides no ledger."
+            f"The ledgers above are those of the variant *{TODAY}*, but for the last three. Of the "
+            "runs at the main settings ([`results/zoo`](../../results/zoo)) selection on "
+            "HumanoidMaze and AntSoccer is whole, and has ledgers of its own. PointMaze and "
+            "AntMaze have TD-Q, raw and cosine, without hybrid, two heads and deployment: a part, "
+            "which decides no ledger, and so none over tasks."
         )
     text = ""
     for folder in folders:

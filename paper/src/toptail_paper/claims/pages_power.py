@@ -1,7 +1,7 @@
 """Parts of the pages about rollouts: what they can tell apart, and gains of three seeds.
 
-Stored rollouts of the four tasks are those of one training seed. The runs at the main settings have
-three seeds, so far on PointMaze and AntMaze: forecasts for other tasks scale by the queries alone.
+The ledger's rollouts of the four tasks are those of one training seed; the runs at the main
+settings have three seeds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ from toptail.report.text import bracket, join, number, signed
 from toptail.stats import bootstrap_p, holm
 from toptail_paper.claims import numbers
 from toptail_paper.claims.numbers import Number, Tables, difference, quotient
-from toptail_paper.claims.reported import ANT, NAVIGATION, POINT, RANKERS, TDQ, published
+from toptail_paper.claims.reported import (
+    ANT,
+    HUMANOID,
+    NAVIGATION,
+    POINT,
+    RANKERS,
+    SOCCER,
+    TDQ,
+    published,
+)
 from toptail_paper.selection.results import selector_name
 from toptail_paper.study.markdown import markdown_table, wrapped
 from toptail_paper.study.naming import data_set
@@ -28,8 +37,6 @@ from toptail_paper.study.replicates import REPLICATES, read_replicates
 TABLE, GAIN = "fixed-query", "rollout_delta"
 ALWAYS: Final = (*TDQ, *RANKERS)
 """The critics that every stored table of rollouts has."""
-MEASURED: Final = (POINT, ANT)
-"""Tasks with rollouts at the main settings."""
 POWER: Final = 0.8
 """Chance of an interval that excludes zero at which a difference is called decidable."""
 LEAST: Final = 1 + NormalDist().inv_cdf(POWER) / NormalDist().inv_cdf(0.975)
@@ -37,6 +44,7 @@ LEAST: Final = 1 + NormalDist().inv_cdf(POWER) / NormalDist().inv_cdf(0.975)
 PAIRS: Final = (
     ("tdq", "raw"),
     ("tdq", "cosine"),
+    ("tdq", "hybrid"),
     ("value_head", "raw"),
     ("value_head", "tdq"),
     ("tdq", "straight"),
@@ -55,17 +63,13 @@ def power() -> str:
     for task, tables in stored.items():
         once = max(half(gain(tables, task, name)) for name in ALWAYS)
         shrink = math.sqrt(queries_of(tables, task) / queries)
-        main = main_rollouts(task) if task in MEASURED else None
-        rows = {} if main is None else main[TABLE]["rows"][task]
-        own = "" if main is None else str(queries_of(main, task))
-        critics = [name for name in ALWAYS if name in rows]
-        now = (
-            max((half(gain(main, task, name)) for name in critics), default=None) if main else None
-        )
+        main = main_rollouts(task)
+        rows = main[TABLE]["rows"][task]
+        now = max(half(gain(main, task, name)) for name in ALWAYS if name in rows)
         ahead = number(once * shrink, PLACES)
         limit = f"{limits[task]:g}"
-        count = str(queries_of(tables, task))
-        widths.append([task, count, number(once, PLACES), ahead, own, _text(now), limit])
+        before, own = (str(queries_of(each, task)) for each in (tables, main))
+        widths.append([task, before, number(once, PLACES), ahead, own, _text(now), limit])
         for other in (*RANKERS, "hybrid"):
             here = difference(gain(tables, task, "tdq"), gain(tables, task, other))
             now = half(less("tdq", other, task)) if other in rows else None
@@ -114,13 +118,20 @@ def gains_antmaze() -> str:
     return _gains_of(ANT)
 
 
+def differences_humanoid() -> str:
+    """HumanoidMaze's paired differences."""
+    return _differences_of(HUMANOID)
+
+
+def differences_soccer() -> str:
+    """AntSoccer's paired differences."""
+    return _differences_of(SOCCER)
+
+
 def _gains_of(task: str) -> str:
     """A table of gains, and one of their paired differences."""
     main = main_rollouts(task)
-    rows = main[TABLE]["rows"][task]
     paper = main[TABLE]["paper"][task]
-    named = [name for name in rows if GAIN in rows[name]]
-    named.sort(key=lambda name: -rows[name][GAIN]["mean"])
     lines = [
         [
             selector_name(name),
@@ -128,9 +139,23 @@ def _gains_of(task: str) -> str:
             _each(gain(main, task, name).seeds.values()) if trained(main, task, name) else "",
             signed(paper[name][GAIN]["mean"], 3) if name in paper else "",
         ]
-        for name in named
+        for name in _rolled_out(task)
     ]
-    pairs = [pair for pair in PAIRS if set(pair) <= set(named)]
+    head = ["picked by", "gain over a random pick", "training seeds", "paper"]
+    return f"{markdown_table(head, lines)}\n{_differences_of(task)}"
+
+
+def _rolled_out(task: str) -> list[str]:
+    """Whose picks were rolled out, the largest gain first."""
+    rows = main_rollouts(task)[TABLE]["rows"][task]
+    named = [name for name in rows if GAIN in rows[name]]
+    return sorted(named, key=lambda name: -rows[name][GAIN]["mean"])
+
+
+def _differences_of(task: str) -> str:
+    """A table of the paired differences of gains."""
+    main, named = main_rollouts(task), set(_rolled_out(task))
+    pairs = [pair for pair in PAIRS if set(pair) <= named]
     found = [less(a, b, task) for a, b in pairs]
     adjusted = holm([bootstrap_p(x.replicates.draws) for x in found if x.replicates is not None])
     compared = [
@@ -143,9 +168,8 @@ def _gains_of(task: str) -> str:
         ]
         for (a, b), x, p in zip(pairs, found, adjusted, strict=True)
     ]
-    head = ["picked by", "gain over a random pick", "training seeds", "paper"]
-    second = ["difference", "of gains, paired", "training seeds", "excludes 0", "p (Holm)"]
-    return f"{markdown_table(head, lines)}\n{markdown_table(second, compared)}"
+    head = ["difference", "of gains, paired", "training seeds", "excludes 0", "p (Holm)"]
+    return markdown_table(head, compared)
 
 
 def less(a: str, b: str, task: str = POINT) -> Number:
@@ -213,7 +237,7 @@ def rollouts() -> dict[str, Tables]:
 
 
 def main_rollouts(task: str) -> Tables:
-    """Those of a task at the main settings, for the tasks `MEASURED`."""
+    """Those of a task at the main settings."""
     return _tables(published() / "zoo" / "selection" / data_set(task))
 
 
@@ -241,4 +265,7 @@ def _inside(name: str) -> str:
     return words if words.startswith("TD") else words[0].lower() + words[1:]
 
 
-POWER_PARTS: Final[Sequence[Any]] = (power, gains, gains_antmaze)
+POWER_PARTS: Final[Sequence[Any]] = (
+    *(power, gains, gains_antmaze),
+    *(differences_humanoid, differences_soccer),
+)

@@ -123,6 +123,7 @@ MAIN_ROWS: Final = {
     "TD-Q": "tdq",
     "raw bilinear": "raw",
     "cosine": "cosine",
+    "hybrid": "hybrid",
     "most likely action": "likely",
 }
 HEAD: Final = {"value head": "value_head"}
@@ -140,6 +141,7 @@ HEADS: Final = {
     for kind in ("separate", "joint")
     for head, readout in (("q_td", ""), ("f_cos", ".f_cos"))
 }
+SEPARATE: Final = {name: row for name, row in HEADS.items() if "separate" in row}
 PICKS: Final = {"best by the reference": "reference", "logged action": "logged"}
 LOSSES: Final = {"binary NCE": "binary_nce", "symmetric InfoNCE": "symmetric_info_nce"}
 TEMPERATURES: Final = ("0.02", "0.05", "0.1", "0.2", "0.3", "0.5", "1", "learned")
@@ -179,8 +181,9 @@ SHOWN: Final[Mapping[str, Shown]] = {
         "task | critic",
         {
             f"{task} | {name}": f"{task} {row}"
-            for task in (ANT, HUMANOID, SOCCER)
-            for name, row in (MAIN_ROWS | HEAD if task == ANT else MAIN_ROWS).items()
+            for task, more in ((ANT, HEAD), (HUMANOID, SEPARATE), (SOCCER, {}))
+            for name, row in (MAIN_ROWS | more).items()
+            if (task, row) != (ANT, "hybrid")  # not run
         },
         "",
         "τ with γ^d <zoo/semantics main {0} {1} tau .2(.2)> | "
@@ -189,6 +192,25 @@ SHOWN: Final[Mapping[str, Shown]] = {
         "τ_b, reference <zoo/selection fixed-query {0} {1} tau_b_64 .2(.2)> | "
         "regret, reference <zoo/selection fixed-query {0} {1} nregret_64 .2(.2)> | "
         "gain by rollouts <zoo/selection fixed-query {0} {1} rollout_delta +.4*ci(+.3)>",
+    ),
+    "walkers_main_goes_on": Shown(
+        "task | picked by",
+        {
+            f"{task} | {name}": f"{task} {row}"
+            for task in (HUMANOID, SOCCER)
+            for name, row in (MAIN_ROWS | PICKS).items()
+        },
+        "zoo/selection",
+        "the behaviour model goes on <fixed-query {0} {1} rollout_delta +.4*ci> | "
+        "the collecting policy goes on <rollouts-expert {0} {1} rollout_delta +.4*ci> | "
+        "the same, less raw's gain <rollouts-expert {0} {1} less_raw +.4*ci>",
+    ),
+    "walkers_main_deployed": Shown(
+        "",
+        FOUR,
+        "zoo/selection deployment AntSoccer {0}",
+        "actor <actor_success %ci> | "
+        + " | ".join(f"K = {k} <closed_loop/K={k} %ci>" for k in (1, 2, 4, 8, 16, 32, 64)),
     ),
     "walkers_closed_loop": Shown(
         "",

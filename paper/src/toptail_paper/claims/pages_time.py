@@ -42,8 +42,8 @@ def pieces() -> str:
         f"is {task_title(task)}'s, {number(chain / 60, 0)} minutes from its slowest training to "
         f"its tables. So the trainings bound it, and by this sum everything "
         f"{'fits' if accelerated / 60 < AIM else 'does not fit'} into {AIM} minutes on one H200 "
-        "with 16 cores; in one go it was not run yet. Rollouts of the walkers were those of one "
-        "training seed here; with three they take about twice as long, on the cores."
+        "with 16 cores; in one go two tasks were run, not all. Rollouts of the walkers were those "
+        "of one training seed here; with three they take about twice as long, on the cores."
     )
     head = ["piece", "runs on", "pieces", "seconds in sum", "longest"]
     return f"{markdown_table(head, rows)}\n{wrapped(sentence)}"
