@@ -18,7 +18,7 @@ from toptail.io.arrays import read_arrays
 from toptail.io.json_files import read_json, write_json
 from toptail_paper.claims import pages, pages_power, pages_selection, pages_tables, pages_time
 from toptail_paper.claims import report as module
-from toptail_paper.claims.numbers import difference
+from toptail_paper.claims.numbers import Number, difference
 from toptail_paper.claims.pages import (
     DOCS,
     EVERY,
@@ -34,6 +34,7 @@ from toptail_paper.claims.pages_power import PAIRS
 from toptail_paper.claims.pages_selection import CHECK, ERROR, MAIN, STUDY, rows
 from toptail_paper.claims.report import printed, report, template
 from toptail_paper.claims.reported import published
+from toptail_paper.study.naming import data_set
 
 RESULTS = ROOT / "paper" / "results"
 FOLDERS = (STUDY, MAIN)
@@ -164,33 +165,44 @@ def test_trivial_scores_and_the_continuous_judge_are_the_main_settings(
 # Gains and differences of the rollouts are what the stored returns say.
 
 
-@pytest.fixture(scope="module")
-def returned() -> dict[str, Any]:
-    arrays = read_arrays(published() / MAIN / "rollouts.npz")
+TASKS = ("PointMaze", "AntMaze", "HumanoidMaze", "AntSoccer")
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def returned(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any], Any]:
+    task: str = request.param
+    arrays = read_arrays(published() / f"zoo/selection/{data_set(task)}" / "rollouts.npz")
     random = arrays["random_returns"].astype(np.float64).mean(axis=(1, 2))
     picked = arrays["returns"].astype(np.float64).mean(axis=2)
     names = np.array([str(name).partition("@")[0] for name in arrays["selectors"]])
     gains = {n: picked[:, names == n].mean(axis=1) - random for n in set(names)}
-    return {"gains": gains, "trajectory": arrays["trajectory"]}
+    return task, gains, arrays["trajectory"]
 
 
-@pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_a_difference_of_gains_is_that_of_the_returns(
-    a: str, b: str, returned: dict[str, Any]
+    returned: tuple[str, dict[str, Any], Any],
 ) -> None:
     """By a bootstrap of its own, trajectory by trajectory."""
-    each = returned["gains"][a] - returned["gains"][b]
-    found = pages_power.less(a, b)
-    assert found.mean == pytest.approx(each.mean(), abs=1e-7)
-    of = [each[returned["trajectory"] == t] for t in np.unique(returned["trajectory"])]
-    rng = np.random.default_rng(1)
-    drawn = [
-        np.concatenate([of[i] for i in rng.integers(0, len(of), len(of))]).mean()
-        for _ in range(2000)
-    ]
-    low, high = np.percentile(drawn, [2.5, 97.5])
-    assert (found.low, found.high) == pytest.approx((low, high), abs=0.15 * (high - low))
-    assert (found.low > 0 or found.high < 0) == (low > 0 or high < 0)
+    task, gains, trajectory = returned
+    pairs = [pair for pair in PAIRS if set(pair) <= gains.keys()]
+    assert len(pairs) >= 4
+    for a, b in pairs:
+        each = gains[a] - gains[b]
+        found = pages_power.less(a, b, task)
+        assert found.mean == pytest.approx(each.mean(), abs=1e-7)
+        of = [each[trajectory == t] for t in np.unique(trajectory)]
+        rng = np.random.default_rng(1)
+        drawn = [
+            np.concatenate([of[i] for i in rng.integers(0, len(of), len(of))]).mean()
+            for _ in range(2000)
+        ]
+        low, high = np.percentile(drawn, [2.5, 97.5])
+        assert (found.low, found.high) == pytest.approx((low, high), abs=0.15 * (high - low))
+        assert (found.low > 0 or found.high < 0) == (low > 0 or high < 0)
+
+
+def gain(task: str, name: str) -> Number:
+    return pages_power.gain(pages_power.main_rollouts(task), task, name)
 
 
 def test_the_readme_s_numbers_are_the_stored_ones() -> None:
@@ -221,7 +233,17 @@ def test_the_readme_s_numbers_are_the_stored_ones() -> None:
         for other in ("raw", "cosine", "hybrid"):
             both = (pages_power.gain(tables, task, name) for name in ("tdq", other))
             assert difference(*both).low < 0
-    assert pages_power.less("tdq", "raw", "AntMaze").low < 0
+    for task in TASKS[1:]:
+        others = ("raw",) if task == "AntMaze" else ("raw", "cosine", "hybrid")
+        assert all(pages_power.less("tdq", other, task).low < 0 for other in others)
+    assert {task for task in TASKS[1:] if gain(task, "tdq").low > 0} == {"AntMaze"}
+    contrastive = {
+        (task, name)
+        for task, names in (("AntMaze", ["raw"]), ("HumanoidMaze", ["raw", "cosine", "hybrid"]))
+        for name in names
+    }
+    assert all(gain(*each).low > 0 for each in contrastive)
+    assert all(gain("AntSoccer", name).low < 0 for name in ("raw", "cosine", "hybrid"))
 
 
 def test_the_sum_of_all_pieces_is_that_of_the_records() -> None:
@@ -260,7 +282,7 @@ def test_what_is_said_of_gains_is_so() -> None:
     }
     for task, names in critics.items():
         for name in names:
-            found = pages_power.gain(pages_power.main_rollouts(task), task, name)
+            found = gain(task, name)
             assert found.low > 0
             assert min(found.seeds.values()) > 0
     for pair in (("tdq", "raw"), ("tdq", "value_head"), ("reference", "tdq")):
@@ -273,6 +295,29 @@ def test_what_is_said_of_gains_is_so() -> None:
     text = " ".join((DOCS / "results" / "selection.md").read_text(encoding="utf-8").split())
     assert f"{pages_power.LEAST:.2f} half-widths" in text
     assert "501 queries of 99 trajectories" in text
+
+
+def test_what_is_said_of_both_continuations_is_so() -> None:
+    """The walkers' page: who gains where, and how far the reference agrees with rollouts."""
+    selectors = {*("tdq", "raw", "cosine", "hybrid"), *("likely", "logged", "reference")}
+    gaining = {
+        "HumanoidMaze": selectors - {"tdq", "reference"},
+        "AntSoccer": {"likely", "logged"},
+    }
+    for task, names in gaining.items():
+        assert {name for name in selectors if gain(task, name).low > 0} == names
+        table = pages_tables.stored("zoo/selection", "rollouts-expert", task)
+        by_expert = table["rows"][task]
+        assert by_expert.keys() == selectors
+        assert all(
+            cell["low"] < 0 < cell["high"] for x in by_expert.values() for cell in x.values()
+        )
+    assert max(gain("HumanoidMaze", name).mean for name in selectors) < 0.006
+    for other in ("raw", "cosine", "hybrid"):
+        seeds = pages_power.seed_differences(
+            pages_power.main_rollouts("HumanoidMaze"), "HumanoidMaze", "tdq", other
+        )
+        assert max(seeds) < 0
 
 
 def test_decidable_is_a_true_difference_that_is_shown_in_four_runs_of_five() -> None:

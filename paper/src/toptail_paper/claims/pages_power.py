@@ -65,11 +65,11 @@ def power() -> str:
         shrink = math.sqrt(queries_of(tables, task) / queries)
         main = main_rollouts(task)
         rows = main[TABLE]["rows"][task]
-        now = max(half(gain(main, task, name)) for name in ALWAYS if name in rows)
+        measured = max(half(gain(main, task, name)) for name in ALWAYS if name in rows)
         ahead = number(once * shrink, PLACES)
         limit = f"{limits[task]:g}"
         before, own = (str(queries_of(each, task)) for each in (tables, main))
-        widths.append([task, before, number(once, PLACES), ahead, own, _text(now), limit])
+        widths.append([task, before, number(once, PLACES), ahead, own, _text(measured), limit])
         for other in (*RANKERS, "hybrid"):
             here = difference(gain(tables, task, "tdq"), gain(tables, task, other))
             now = half(less("tdq", other, task)) if other in rows else None

@@ -27,7 +27,8 @@ PRINTED: Final = "main/antmaze_printed.txt"
 PACKAGED: Final = {"declared": ("declared.json", "parts"), "prose": ("reported.json", "prose")}
 """The declaration of the main settings, and what the paper says outside its tables."""
 STORED: Final[Mapping[str, str]] = {
-    parse_name(name.partition("/")[2]).family.lower(): name for name in pages.LEDGERS
+    parse_name(name.partition("/")[2]).family.lower(): name
+    for name in pages.LEDGERS
     if name.startswith("selection/")
 }
 
