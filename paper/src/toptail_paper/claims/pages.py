@@ -90,9 +90,9 @@ def variants() -> str:
         return wrapped(
             f"The ledgers above are those of the variant *{TODAY}*, but for the last three. Of the "
             "runs at the main settings ([`results/zoo`](../../results/zoo)) selection on "
-            "HumanoidMaze and AntSoccer is whole, and has ledgers of its own. PointMaze and "
+            "HumanoidMaze (without two heads) and AntSoccer has ledgers of its own. PointMaze and "
             "AntMaze have TD-Q, raw and cosine, without hybrid, two heads and deployment: a part, "
-            "which decides no ledger, and so none over tasks."
+            "which decides no ledger, and so none over all four tasks."
         )
     text = ""
     for folder in folders:

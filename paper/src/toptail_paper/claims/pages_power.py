@@ -52,6 +52,7 @@ PAIRS: Final = (
 )
 """Whose gains are compared."""
 PLACES: Final = 4
+LEVEL: Final = 0.05
 
 
 def power() -> str:
@@ -126,6 +127,24 @@ def differences_humanoid() -> str:
 def differences_soccer() -> str:
     """AntSoccer's paired differences."""
     return _differences_of(SOCCER)
+
+
+def corrected() -> str:
+    """Whose gains on HumanoidMaze and AntSoccer Holm's correction leaves."""
+    words = join(f"{join(_established(task))} on {task}" for task in (HUMANOID, SOCCER))
+    return wrapped(
+        "After Holm's correction over all selectors of a task these gains are left, where the "
+        f"behaviour model goes on: {words}."
+    )
+
+
+def _established(task: str) -> list[str]:
+    """The selectors with a gain above zero after Holm's correction over all of a task."""
+    found = {name: gain(main_rollouts(task), task, name) for name in _rolled_out(task)}
+    drawn = [x.replicates.draws for x in found.values() if x.replicates is not None]
+    adjusted = holm([bootstrap_p(draws) for draws in drawn])
+    both = zip(found.items(), adjusted, strict=True)
+    return [_inside(name) for (name, x), p in both if p <= LEVEL and x.mean > 0]
 
 
 def _gains_of(task: str) -> str:
@@ -267,5 +286,5 @@ def _inside(name: str) -> str:
 
 POWER_PARTS: Final[Sequence[Any]] = (
     *(power, gains, gains_antmaze),
-    *(differences_humanoid, differences_soccer),
+    *(corrected, differences_humanoid, differences_soccer),
 )

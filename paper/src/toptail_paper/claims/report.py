@@ -130,6 +130,7 @@ def sentence(name: str) -> str:
         "changes": pages.change_counts,
         "cells": lambda: f"{'. '.join(pages.numbers())}.",
         "tasks": pages.tasks,
+        "corrected": pages_power.corrected,
     }
     return " ".join(makers[name]().split())
 
