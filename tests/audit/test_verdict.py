@@ -482,7 +482,9 @@ def test_thresholds_are_printed_as_they_were_tested() -> None:
     assert "a loss of more than 2.5% of the headroom" in questions
     open_ = verdict(pools(50, 4, 0.1), rho=0.025)
     assert "A fall of more than 2.5% of the headroom cannot be ruled out" in open_["reason"]
-    blind = ScoredPools.from_arrays({"s": np.zeros((900, 4))}, np.eye(4)[[0] * 900])
+    scores = np.zeros((900, 4))
+    scores[0, 0] = 1e-9  # a constant score has a reason of its own
+    blind = ScoredPools.from_arrays({"s": scores}, np.eye(4)[[1] * 900])
     none = verdict(blind, rho=0.025)
     assert none["status"] == "no gain"
     assert "a fall of more than 2.5% of the headroom is ruled out" in none["reason"]

@@ -125,6 +125,20 @@ def test_constant_scores_are_named() -> None:
     assert line.startswith("“flat” and “b” give")
 
 
+def test_no_number_of_queries_would_decide_about_a_constant_score() -> None:
+    value = np.random.default_rng(0).normal(size=(20, 8))
+    data = {"flat": np.ones_like(value), "noise": value[::-1], "value": value}
+    data["group"] = np.repeat(["x", "y"], 10)
+    result = toptail.audit(data, resamples=200)
+    flat, noise = (result.verdicts[name] for name in ("flat", "noise"))
+    assert flat.status == noise.status == "inconclusive"
+    assert noise.queries_needed is not None
+    assert flat.queries_needed is None
+    for part in (result.to_dict(), *result.to_dict()["groups"].values()):
+        about = {name: entry["verdict"]["reason"] for name, entry in part["scorers"].items()}
+        assert [name for name, reason in about.items() if "cannot choose" in reason] == ["flat"]
+
+
 # ------------------------------------------------------------------- columns that are no scores
 
 LOOKS = {

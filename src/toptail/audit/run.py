@@ -17,7 +17,7 @@ from toptail.io.json_files import jsonable
 from toptail.judging.values import JudgedPools, Judgement
 from toptail.pools import ScoredPools
 from toptail.pools.columns import codes
-from toptail.pools.scored import BLOCK
+from toptail.pools.scored import BLOCK, CANNOT_CHOOSE
 from toptail.progress import Tick
 from toptail.provenance import record_of
 from toptail.stats import bootstrap_p, holm
@@ -32,6 +32,8 @@ _MOST_QUERIES: Final = 2_000
 """Of more queries, so many in equal steps are compared with length."""
 _WORTH_NAMING: Final = 1.25
 """A warning says that K could be so many times larger for half of the pools."""
+_CONSTANT: Final = {"reason": f"It gives {CANNOT_CHOOSE}.", "queries_needed": None}
+"""What the verdict of a constant score says: no number of queries would change it."""
 _MOST_GROUPS = 50
 _MOST_TESTED = 12
 """With more groups, pairs of groups are not tested."""
@@ -101,6 +103,10 @@ def pools_content(
         }
     result |= groups(pools, values, grid, settings, result["warnings"])
     clean: dict[str, Any] = jsonable(result)
+    for part in (clean, *clean.get("groups", {}).values()):
+        for name in clean["constant_scores"]:
+            verdict = part["scorers"][name]["verdict"]
+            verdict |= _CONSTANT if verdict["checks"] else {}
     return clean
 
 

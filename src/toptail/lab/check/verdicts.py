@@ -11,7 +11,6 @@ from toptail.audit.settings import Rule
 from toptail.audit.verdict import LEAST_CLUSTERS
 from toptail.lab.check.closed_loop import BASELINE, Recorded
 from toptail.lab.check.inputs import ASCENT
-from toptail.pools.scored import CANNOT_CHOOSE
 from toptail.report.text import Ends, join, number, with_interval
 
 CLOSED_LOOP_RULE: Final = (
@@ -68,11 +67,11 @@ def one_step(audit: Mapping[str, Any], scorer: str, doubts: Sequence[str] = ()) 
 
     Where there are doubts about the judge, it decides nothing.
     """
-    entry = _part(audit, scorer, doubts)
-    if scorer in audit["constant_scores"]:
-        entry["reason"] = f"It gives {CANNOT_CHOOSE}."
     groups = audit.get("groups", {})
-    return {**entry, "groups": {n: _part(part, scorer, doubts) for n, part in groups.items()}}
+    return {
+        **_part(audit, scorer, doubts),
+        "groups": {n: _part(part, scorer, doubts) for n, part in groups.items()},
+    }
 
 
 def _part(audit: Mapping[str, Any], scorer: str, doubts: Sequence[str]) -> Entry:
