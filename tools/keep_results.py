@@ -4,13 +4,15 @@
 
 Arrays of scores and candidates, networks, figures and pages stay behind: the same command makes
 them again. Records of runs and data become one ``runs.json`` and ``data.json`` a study. Paths
-inside OUT become relative ones, so that no record names a place of the machine that it ran on;
-arrays are compressed, which takes four fifths of rollouts away.
+inside OUT become relative ones, so that no record names a place of the machine that it ran on,
+also where OUT was copied from another machine; arrays are compressed, which takes four fifths of
+rollouts away.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -27,6 +29,9 @@ KEPT = (
     *("audit*/audit.json", "audit*/audit.md"),
 )
 """What is kept of a study's folder."""
+
+ELSEWHERE = re.compile(r"(?<=[\s\"])/[^\s\"]*?/(?=(?:runs|data|selection|semantics)[/\s\"])")
+"""The beginning of a path inside a folder that another machine called otherwise."""
 
 LONG = 100_000
 """Characters above which nobody reads a JSON file, and its indents are left out."""
@@ -99,6 +104,7 @@ def _write(to: Path, content: Any, out: Path) -> Path:
     for place in {str(out), str(out.resolve())}:
         if place.startswith("/"):
             text = text.replace(f"{place}/", "").replace(place, ".")
+    text = ELSEWHERE.sub("", text)
     to.parent.mkdir(parents=True, exist_ok=True)
     to.write_text(text + "\n", encoding="utf-8")
     return to

@@ -51,3 +51,15 @@ def test_tables_and_records_are_kept_and_large_files_are_not(out: Path, tmp_path
     assert np.array_equal(np.load(smaller)["rows"], np.load(larger)["rows"])
     assert smaller.stat().st_size < larger.stat().st_size / 10
     assert all(str(tmp_path) not in path.read_text() for path in folder.rglob("*.json"))
+
+
+def test_paths_of_the_machine_that_a_folder_was_copied_from_become_relative(
+    out: Path, tmp_path: Path
+) -> None:
+    there = out / "selection" / TASK / "record.json"
+    words = "study --runs /far/out/runs --task x --out /far/out/selection --seed 1/2"
+    there.write_text(json.dumps({"command": words, "source": "/far/out/data/x.npz"}))
+    KEEP(out, tmp_path / "results")
+    kept = json.loads((tmp_path / "results" / "selection" / TASK / "record.json").read_text())
+    assert kept["command"] == "study --runs runs --task x --out selection --seed 1/2"
+    assert kept["source"] == "data/x.npz"
