@@ -34,7 +34,7 @@ ELSEWHERE = re.compile(r"(?<=[\s\"])/[^\s\"]*?/(?=(?:runs|data|selection|semanti
 """The beginning of a path inside a folder that another machine called otherwise."""
 
 LONG = 100_000
-"""Characters above which nobody reads a JSON file, and its indents are left out."""
+"""Characters above which nobody reads a JSON file: it has no indents."""
 
 
 def keep(out: Path, results: Path) -> list[Path]:
@@ -87,7 +87,8 @@ def _data(out: Path, tasks: list[str]) -> dict[str, Any]:
 
 def _copy(path: Path, to: Path, out: Path) -> Path:
     if path.suffix == ".json":
-        return _write(to, json.loads(path.read_text("utf-8")), out)
+        content = json.loads(path.read_text("utf-8"))
+        return _write(to, _rounded(content) if path.name == "audit.json" else content, out)
     to.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".npz":
         write_arrays(to, read_arrays(path), compressed=True)
@@ -97,7 +98,7 @@ def _copy(path: Path, to: Path, out: Path) -> Path:
 
 
 def _write(to: Path, content: Any, out: Path) -> Path:
-    """Write JSON in which paths below ``out`` are relative to it; what is long has no indents."""
+    """Write JSON in which paths below ``out`` are relative to it."""
     text = json.dumps(content, indent=1, ensure_ascii=False)
     if len(text) > LONG:
         text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
@@ -108,6 +109,17 @@ def _write(to: Path, content: Any, out: Path) -> Path:
     to.parent.mkdir(parents=True, exist_ok=True)
     to.write_text(text + "\n", encoding="utf-8")
     return to
+
+
+def _rounded(content: Any) -> Any:
+    """With nine digits a number: audits are long, and no statement is decided by them."""
+    if isinstance(content, float):
+        return float(f"{content:.9g}")
+    if isinstance(content, list):
+        return [_rounded(each) for each in content]
+    if isinstance(content, dict):
+        return {key: _rounded(each) for key, each in content.items()}
+    return content
 
 
 if __name__ == "__main__":

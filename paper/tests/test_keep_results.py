@@ -63,3 +63,20 @@ def test_paths_of_the_machine_that_a_folder_was_copied_from_become_relative(
     kept = json.loads((tmp_path / "results" / "selection" / TASK / "record.json").read_text())
     assert kept["command"] == "study --runs runs --task x --out selection --seed 1/2"
     assert kept["source"] == "data/x.npz"
+
+
+def test_long_files_have_no_indents_and_audits_nine_digits(out: Path, tmp_path: Path) -> None:
+    content = {"x": [1 / 3, None, 7, "a"] * 10_000, "y": {"z": 1e-20 / 3}}
+    study = out / "selection" / TASK
+    for name in ("curves.json", "audit/audit.json"):
+        (study / name).parent.mkdir(exist_ok=True)
+        (study / name).write_text(json.dumps(content))
+    KEEP(out, tmp_path / "results")
+    curves, audit = (
+        (tmp_path / "results" / "selection" / TASK / name).read_text()
+        for name in ("curves.json", "audit/audit.json")
+    )
+    assert curves.count("\n") == audit.count("\n") == 1
+    assert json.loads(curves) == content
+    assert json.loads(audit)["x"][:4] == [0.333333333, None, 7, "a"]
+    assert json.loads(audit)["y"] == {"z": 3.33333333e-21}
