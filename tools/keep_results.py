@@ -87,8 +87,9 @@ def _data(out: Path, tasks: list[str]) -> dict[str, Any]:
 
 def _copy(path: Path, to: Path, out: Path) -> Path:
     if path.suffix == ".json":
-        content = json.loads(path.read_text("utf-8"))
-        return _write(to, _rounded(content) if path.name == "audit.json" else content, out)
+        # Audits are long, and no statement is decided by them.
+        rounded = _nine_digits if path.name == "audit.json" else None
+        return _write(to, json.loads(path.read_text("utf-8"), parse_float=rounded), out)
     to.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".npz":
         write_arrays(to, read_arrays(path), compressed=True)
@@ -111,15 +112,8 @@ def _write(to: Path, content: Any, out: Path) -> Path:
     return to
 
 
-def _rounded(content: Any) -> Any:
-    """With nine digits a number: audits are long, and no statement is decided by them."""
-    if isinstance(content, float):
-        return float(f"{content:.9g}")
-    if isinstance(content, list):
-        return [_rounded(each) for each in content]
-    if isinstance(content, dict):
-        return {key: _rounded(each) for key, each in content.items()}
-    return content
+def _nine_digits(text: str) -> float:
+    return float(f"{float(text):.9g}")
 
 
 if __name__ == "__main__":

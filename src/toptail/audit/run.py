@@ -106,7 +106,8 @@ def pools_content(
     for part in (clean, *clean.get("groups", {}).values()):
         for name in clean["constant_scores"]:
             verdict = part["scorers"][name]["verdict"]
-            verdict |= _CONSTANT if verdict["checks"] else {}
+            if verdict["checks"]:
+                verdict.update(_CONSTANT)
     return clean
 
 

@@ -17,6 +17,7 @@ from toptail.io.files import entries
 from toptail.io.json_files import read_json
 from toptail.report.text import bracket, join, number, signed
 from toptail.stats import bootstrap_p, holm
+from toptail.stats.best_of_k import Floats
 from toptail_paper.claims import numbers
 from toptail_paper.claims.numbers import Number, Tables, difference, quotient
 from toptail_paper.claims.reported import (
@@ -33,6 +34,7 @@ from toptail_paper.selection.results import selector_name
 from toptail_paper.study.markdown import markdown_table, wrapped
 from toptail_paper.study.naming import data_set
 from toptail_paper.study.replicates import REPLICATES, read_replicates
+from toptail_paper.triples.bootstrap import LEVEL
 
 TABLE, GAIN = "fixed-query", "rollout_delta"
 ALWAYS: Final = (*TDQ, *RANKERS)
@@ -52,7 +54,6 @@ PAIRS: Final = (
 )
 """Whose gains are compared."""
 PLACES: Final = 4
-LEVEL: Final = 0.05
 
 
 def power() -> str:
@@ -141,10 +142,8 @@ def corrected() -> str:
 def _established(task: str) -> list[str]:
     """The selectors with a gain above zero after Holm's correction over all of a task."""
     found = {name: gain(main_rollouts(task), task, name) for name in _rolled_out(task)}
-    drawn = [x.replicates.draws for x in found.values() if x.replicates is not None]
-    adjusted = holm([bootstrap_p(draws) for draws in drawn])
-    both = zip(found.items(), adjusted, strict=True)
-    return [_inside(name) for (name, x), p in both if p <= LEVEL and x.mean > 0]
+    both = zip(found.items(), _adjusted(found.values()), strict=True)
+    return [_inside(name) for (name, x), p in both if p <= 1 - LEVEL and x.mean > 0]
 
 
 def _gains_of(task: str) -> str:
@@ -176,7 +175,6 @@ def _differences_of(task: str) -> str:
     main, named = main_rollouts(task), set(_rolled_out(task))
     pairs = [pair for pair in PAIRS if set(pair) <= named]
     found = [less(a, b, task) for a, b in pairs]
-    adjusted = holm([bootstrap_p(x.replicates.draws) for x in found if x.replicates is not None])
     compared = [
         [
             f"{selector_name(a)} less {_inside(b)}",
@@ -185,10 +183,15 @@ def _differences_of(task: str) -> str:
             "yes" if x.low > 0 or x.high < 0 else "no",
             number(float(p), 3),
         ]
-        for (a, b), x, p in zip(pairs, found, adjusted, strict=True)
+        for (a, b), x, p in zip(pairs, found, _adjusted(found), strict=True)
     ]
     head = ["difference", "of gains, paired", "training seeds", "excludes 0", "p (Holm)"]
     return markdown_table(head, compared)
+
+
+def _adjusted(found: Iterable[Number]) -> Floats:
+    """Holm's p values of several numbers being zero."""
+    return holm([bootstrap_p(x.replicates.draws) for x in found if x.replicates is not None])
 
 
 def less(a: str, b: str, task: str = POINT) -> Number:

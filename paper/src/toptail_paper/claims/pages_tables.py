@@ -154,6 +154,8 @@ ORDER: Final = (
     "normalized <value-oracle PointMaze {0} nregret_gamma 2±(2)>"
 )
 
+CLOSED_LOOP: Final = " | ".join(f"K = {k} <closed_loop/K={k} %ci>" for k in (2, 4, 8, 16, 32, 64))
+
 SHOWN: Final[Mapping[str, Shown]] = {
     "walkers_selection": Shown(
         "",
@@ -209,14 +211,13 @@ SHOWN: Final[Mapping[str, Shown]] = {
         "",
         FOUR,
         "zoo/selection deployment AntSoccer {0}",
-        "actor <actor_success %ci> | "
-        + " | ".join(f"K = {k} <closed_loop/K={k} %ci>" for k in (1, 2, 4, 8, 16, 32, 64)),
+        f"actor <actor_success %ci> | K = 1 <closed_loop/K=1 %ci> | {CLOSED_LOOP}",
     ),
     "walkers_closed_loop": Shown(
         "",
         {"TD-Q": "tdq", "raw": "raw"},
         "selection deployment AntMaze {0}",
-        " | ".join(f"K = {k} <closed_loop/K={k} %ci>" for k in (2, 4, 8, 16, 32, 64)),
+        CLOSED_LOOP,
     ),
     "walkers_antsoccer": Shown(
         "",

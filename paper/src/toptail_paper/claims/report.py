@@ -19,8 +19,8 @@ from toptail.io.json_files import read_json
 from toptail.lab.tasks.names import parse_name
 from toptail_paper.claims import pages, pages_power, pages_tables
 from toptail_paper.claims.numbers import Number
-from toptail_paper.claims.pages_tables import written
-from toptail_paper.claims.reported import POINT, packaged, published
+from toptail_paper.claims.pages_tables import JUDGED, Shown, written
+from toptail_paper.claims.reported import ANT, HUMANOID, POINT, SOCCER, packaged, published
 
 PRINTED: Final = "main/antmaze_printed.txt"
 """Printed tables of a run whose files were lost."""
@@ -135,8 +135,27 @@ def sentence(name: str) -> str:
     return " ".join(makers[name]().split())
 
 
+TABLES: Final[Mapping[str, Shown]] = {
+    "walkers": Shown(
+        "",
+        JUDGED | {"most likely action of the behaviour": "likely", "logged action": "logged"},
+        "zoo/selection fixed-query",
+        " | ".join(
+            f"{task}: τ_b <{task} {{0}} tau_b_64 2(2)> | gain <{task} {{0}} rollout_delta +4ci(+3)>"
+            for task in (ANT, HUMANOID, SOCCER)
+        ),
+    ),
+}
+"""Tables that no page has."""
+
+
+def table(name: str) -> str:
+    """A table of stored numbers, the paper's in parentheses."""
+    return TABLES[name].made().rstrip()
+
+
 TEXTS: Final[Mapping[str, Callable[..., str]]] = {
-    function.__name__: function for function in (status, met, printed, sentence)
+    function.__name__: function for function in (status, met, printed, sentence, table)
 }
 """Sources that give words."""
 
